@@ -131,7 +131,7 @@ install-pgbouncer = @test -x /usr/sbin/pgbouncer || command -v pgbouncer >/dev/n
 # npm has the binaries of PostgreSQL for each platform.
 define integration.postgres
 $(install-pgbouncer)
-WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./services/eventlog/store/postgres
+WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./services/eventlog/store/postgres ./internal/runlog/cold/postgres
 endef
 # The readers over NATS of examples/subscribe, also those in JavaScript and the shell.
 define integration.readers
@@ -150,6 +150,12 @@ endef
 define integration.s3
 GOWORK=off go -C tools/s3 build -ldflags "-s -w" -o $(CURDIR)/.bin/s3 .
 WAYBILL_S3=$(CURDIR)/.bin/s3 $(GOTEST) -timeout 10m ./test/archive
+endef
+# A host in many processes whose runs are sealed into PostgreSQL, and into a bucket of that server. Not in CI.
+define integration.sealing
+$(SPREAD_TOOLS)
+GOWORK=off go -C tools/s3 build -ldflags "-s -w" -o $(CURDIR)/.bin/s3 .
+$(SPREAD_ENV) WAYBILL_S3=$(CURDIR)/.bin/s3 go test -count=1 -timeout 20m ./test/sealing
 endef
 install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
 # The completion in zsh and fish.
@@ -181,7 +187,7 @@ CLIENTS := test/clients/ts/node_modules/.package-lock.json
 needs = $(if $(filter all $(1),$(or $(ONLY),all)),$(2))
 
 .PHONY: integration
-integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: s3|ollama|aimock
+integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) $(if $(filter sealing,$(ONLY)),$(POSTGRES)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: s3|sealing|ollama|aimock
 	$(call part,integration)
 
 .PHONY: fuzz
@@ -192,9 +198,10 @@ fuzz: ## run each fuzz target for FUZZTIME
 BENCH_cluster := -out bench/cluster.md
 BENCH_cost := -runs 1000000 -out bench/cost.md
 BENCH_scale := -out bench/scalesim/measured.json
+BENCH_sealing := -out bench/sealing.md
 
 .PHONY: bench
-bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|callers|cost|scale
+bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|callers|cost|scale|sealing
 	$(if $(filter cluster overload cost pickup scale,$(ONLY)),$(SPREAD_TOOLS))
 	go run ./bench $(if $(ONLY),-only $(ONLY) $(BENCH_$(ONLY)))
 

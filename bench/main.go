@@ -56,12 +56,14 @@ const (
 	sectionPickup section = "pickup"
 	// sectionCallers is measured only on request: hostile callers.
 	sectionCallers section = "callers"
+	// sectionSealing is measured only on request: the way to the cold store.
+	sectionSealing section = "sealing"
 )
 
 // parts are the sections in the order of the report.
 var parts = []section{
 	sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers,
-	sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionCallers, sectionScale,
+	sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionCallers, sectionScale, sectionSealing,
 }
 
 // has reports whether a section is to be measured.
@@ -94,7 +96,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "binary under test")
 	flag.StringVar(&o.out, "out", "", "output file (default bench/report.md; with -only standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "section: runs, envelopes, models, engine (or its part timers), cluster (or its parts overload, cost, pickup), callers, scale (default the first four)")
+	flag.StringVar((*string)(&o.only), "only", "", "section: runs, envelopes, models, engine (or its part timers), cluster (or its parts overload, cost, pickup), callers, scale, sealing (default the first four)")
 	flag.StringVar(&o.spread, "spread", ".bin/spread", "launcher of the cluster, a host in several processes")
 	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "NATS server of the cluster")
 	flag.IntVar(&o.runs, "runs", 100_000, "maximum number of runs in the cluster's log when the cost of a run is measured")
@@ -155,6 +157,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.only == sectionCallers {
 		steps = append(steps, hostileCallers)
+	}
+	if o.only == sectionSealing {
+		steps = append(steps, sealing)
 	}
 	for _, step := range steps {
 		if err := step(ctx, r); err != nil {

@@ -44,6 +44,7 @@ type report struct {
 	engine    engineFigures
 	cluster   clusterFigures
 	callers   []callersRow
+	sealing   sealingFigures
 	together  *callersRow // nil unless measured
 }
 
@@ -124,6 +125,9 @@ func (r *report) render() string {
 	}
 	if r.options.only == sectionCallers {
 		r.callersTable(p)
+	}
+	if r.options.only == sectionSealing {
+		r.sealing.render(p)
 	}
 	return b.String()
 }

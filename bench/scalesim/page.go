@@ -16,6 +16,8 @@ const (
 	// indexBytes is the memory of a NATS server for its index of subjects, diskBytes the disk of a
 	// log.
 	indexBytes, diskBytes = 32 << 30, 8e12
+	// sealBytes and sealSubjects are what a sealed run keeps in the log: its mark (docs/cold-store.md).
+	sealBytes, sealSubjects = 560, 1
 )
 
 // Limits of an installation.
@@ -74,7 +76,8 @@ func scalingTables(m Measured) string {
 		"The simulation runs the busiest hour, run by run, and searches the fewest installations with a p99 wait of at most %d s. It starts at the computed number and adds a tenth per try:\n\n",
 		thousands(d.Runs), thousands(d.rate(hour/2)), d.Peak, thousands(float64(d.Tenants)), 100*d.tenants()[0], modelTimes(d), maxWait)
 	installations := planRows(w, m, d)
-	w("\nThe storage that such a day adds, and the CPU at the peak:\n\n")
+	w("\nThe storage that such a day adds, and the CPU at the peak. \"All kept\" is without retention and cold store. \"Sealed\" is with a hot window of a day: the log has the runs of a day, and of each earlier run its mark, %d bytes and %d subject:\n\n",
+		sealBytes, sealSubjects)
 	usageRows(w, m, d, installations)
 	return b.String()
 }
@@ -125,16 +128,25 @@ func planRows(w writer, m Measured, d Day) map[int]int {
 	return installations
 }
 
+// daysSealed is after how many days a resource is full of which a day's runs need some, and their marks less.
+func daysSealed(all, hot, marks float64) float64 {
+	if all <= hot {
+		return all / hot
+	}
+	return 1 + (all-hot)/marks
+}
+
 func usageRows(w writer, m Measured, d Day, installations map[int]int) {
-	w("| run | installations | log, each copy | log per installation | index of subjects per installation | days until %d GiB of index, %.0f TB of disk are full | cores, all | cores, NATS |\n"+
-		"|---|---|---|---|---|---|---|---|\n", indexBytes>>30, diskBytes/1e12)
+	w("| run | installations | log, each copy | log per installation | index of subjects per installation | all kept: days until %d GiB of index, %.0f TB of disk are full | sealed: days until they are full | cores, all | cores, NATS |\n"+
+		"|---|---|---|---|---|---|---|---|---|\n", indexBytes>>30, diskBytes/1e12)
 	for _, s := range m.Shapes {
 		n := float64(installations[s.Calls])
 		logged, indexed := d.Runs*s.Bytes/n, d.Runs*s.Subjects*m.HeapPerSubject/n
 		cores := func(ms float64) string { return thousands(math.Ceil(d.rate(hour/2) * ms / 1000)) }
-		w("| %s | %.0f | %.1f TB a day | %.0f GB a day | %.1f GiB a day | %.1f, %.1f | %s | %s |\n",
+		marks, marked := d.Runs*sealBytes/n, d.Runs*sealSubjects*m.HeapPerSubject/n
+		w("| %s | %.0f | %.1f TB a day | %.0f GB a day | %.1f GiB a day | %.1f, %.1f | %.1f, %.1f | %s | %s |\n",
 			s.Name, n, d.Runs*s.Bytes/1e12, logged/1e9, indexed/(1<<30),
-			indexBytes/indexed, diskBytes/logged, cores(s.TotalCPU()), cores(s.CPU["nats"]))
+			indexBytes/indexed, diskBytes/logged, daysSealed(indexBytes, indexed, marked), daysSealed(diskBytes, logged, marks), cores(s.TotalCPU()), cores(s.CPU["nats"]))
 	}
 }
 

@@ -40,6 +40,7 @@ const callerLimits = "security.md#limits-on-callers"
 // explained are the pages that say more of a setting, below docs/.
 var explained = map[string]string{
 	"a2a-agent": "tools.md", "api-key": "waiting.md#approvers", "asset-keys": "media.md#keys", "audit": "audit.md", "audit-key-file": "audit.md",
+	"cold-bucket": "cold-store.md#separate-services", "cold-postgres-url-file": "cold-store.md#separate-services", "hot-window": "cold-store.md",
 	"credentials": "models.md#keys-of-tenants", "default-model": "models.md#which-model-is-asked", "durability": "operations.md#durability",
 	"hide-fallback": "models.md#the-gate", "idempotent-tool": "tools.md#calls-with-an-unknown-outcome", "interrupt-keys": "waiting.md#tokens", "kind-lint": "kinds.md", "kinds": "kinds.md#add-one", "lease": "operations.md#the-lease",
 	"max-handed-out": "scaling.md#delivered-runs", "max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "catalogue.md",

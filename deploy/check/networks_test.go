@@ -280,8 +280,8 @@ func TestNetwork_OnlyDispatcherAndGatewayReachTheInternet(t *testing.T) {
 	})
 }
 
-// Only event logs that share a read model can reach its PostgreSQL.
-func TestNetwork_OnlyEventLogsReachPostgreSQL(t *testing.T) {
+// Only event logs that share a read model, and services that read a cold store, can reach PostgreSQL.
+func TestNetwork_OnlyItsReadersReachPostgreSQL(t *testing.T) {
 	t.Parallel()
 	eachSet(t, func(t *testing.T, s set) {
 		for _, o := range s.of("NetworkPolicy") {
@@ -289,11 +289,10 @@ func TestNetwork_OnlyEventLogsReachPostgreSQL(t *testing.T) {
 			for _, rule := range spec[networkPolicy](t, o).Egress {
 				open = open || slices.ContainsFunc(rule.Ports, func(p netPort) bool { return p.Port == "5432" })
 			}
-			shared := false
-			if o.service() == "eventlog" {
-				_, shared = settings(t, s, "eventlog")["postgres-url-file"]
-			}
-			require.Equal(t, shared, open, o.name())
+			given := settings(t, s, o.service())
+			_, model := given["postgres-url-file"]
+			_, cold := given["cold-postgres-url-file"]
+			require.Equal(t, model || cold, open, o.name())
 		}
 	})
 }

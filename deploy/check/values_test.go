@@ -91,6 +91,9 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 		{"postgresql.secret=db", "at '/postgresql': additional properties 'secret' not allowed"},
 		{"postgresql.connections=1", "at '/postgresql/connections': minimum: got 1, want 2"},
 		{"postgresql.schema=my-host", "at '/postgresql/schema'"},
+		{"coldStore.hotWindow=0", "at '/coldStore/hotWindow'"},
+		{"coldStore.bucket=bucket", "at '/coldStore/bucket'"},
+		{"dispatcher.config.hot-window=1h", "dispatcher.config.hot-window: is set by the chart itself"},
 		{"eventlog.config.postgres-url-file=/url", "eventlog.config.postgres-url-file: is set by the chart itself"},
 		{"eventlog.data.size=10", "at '/eventlog/data/size'"},
 		{"gateway.secretEnv[0].name=K,gateway.secretEnv[0].secretName=a,gateway.secretEnv[0].secretKey=k,dispatcher.secretEnv[0].name=K," +

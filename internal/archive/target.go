@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
+
+	"waybill.dev/waybill/internal/s3bucket"
 )
 
 // ErrNotFound means that a target has no document with a name.
@@ -24,16 +25,13 @@ type Target interface {
 	String() string
 }
 
-const bucketScheme = "s3://"
-
 // InBucket reports whether a target is a bucket.
-func InBucket(target string) bool { return strings.HasPrefix(target, bucketScheme) }
+func InBucket(target string) bool { return strings.HasPrefix(target, s3bucket.Scheme) }
 
 // Check reports a target that OpenTarget refuses, without opening it.
 func Check(target string) error {
 	if InBucket(target) {
-		_, _, err := bucketOf(target)
-		return err
+		return s3bucket.Check(target)
 	}
 	switch scheme, _, isURL := strings.Cut(target, "://"); {
 	case strings.TrimSpace(target) == "":
@@ -54,21 +52,4 @@ func OpenTarget(ctx context.Context, target string) (Target, error) {
 		return openBucket(ctx, target)
 	}
 	return Directory(target), nil
-}
-
-// bucketOf splits the URL of a bucket. An error does not repeat the URL, which may have a password.
-func bucketOf(target string) (bucket, prefix string, err error) {
-	u, err := url.Parse(target)
-	switch {
-	case err != nil || u.Host == "":
-		return "", "", errors.New("want s3://BUCKET/PREFIX; the prefix is optional")
-	case u.User != nil:
-		return "", "", errors.New("s3://BUCKET/PREFIX has no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-	case u.Port() != "" || u.RawQuery != "" || u.Fragment != "":
-		return "", "", errors.New("want s3://BUCKET/PREFIX, without port, query and fragment; AWS_ENDPOINT_URL_S3 names another server")
-	}
-	if prefix = strings.Trim(u.Path, "/"); prefix != "" {
-		prefix += "/"
-	}
-	return u.Host, prefix, nil
 }

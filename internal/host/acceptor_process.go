@@ -31,6 +31,7 @@ type AcceptorProcess struct {
 	Envelopes Envelopes
 	Packs     string
 	Assets    AssetServing
+	Cold      ColdStore
 }
 
 // DefaultAcceptorProcess are the settings without flags.
@@ -40,6 +41,7 @@ func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
 		NATS:      natsstore.DefaultAddress(),
 		Envelopes: DefaultEnvelopes(),
 		Assets:    defaultAssetServing(),
+		Cold:      DefaultColdStore(),
 	}
 }
 
@@ -47,13 +49,13 @@ func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
 func (o *AcceptorProcess) Validate() error {
 	return errors.Join(
 		o.Process.Validate(), o.NATS.Validate(), o.checkValues(),
-		o.Assets.validateKey(o.NATS.URL == ""), o.Envelopes.validateKinds(),
+		o.Assets.validateKey(o.NATS.URL == ""), o.Envelopes.validateKinds(), o.Cold.Validate(),
 	)
 }
 
 // Check returns all errors in the values, joined. It reads neither files nor variables.
 func (o *AcceptorProcess) Check() error {
-	return errors.Join(o.Process.Check(), o.NATS.Check(), o.checkValues())
+	return errors.Join(o.Process.Check(), o.NATS.Check(), o.checkValues(), o.Cold.Check())
 }
 
 func (o *AcceptorProcess) checkValues() error {
@@ -97,7 +99,11 @@ func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error
 	if err != nil {
 		return err
 	}
-	runs, err := p.openRunLog(ctx, &o)
+	store, err := p.openShared(ctx, &o.Cold)
+	if err != nil {
+		return err
+	}
+	runs, err := p.openRunLog(ctx, &o, store)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog/cold"
 	"waybill.dev/waybill/internal/runlog/cold/sqlite"
+	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/workflow"
 )
@@ -22,8 +24,12 @@ import (
 // envNeverOverwrite is a setting for tests: no frame of a sealed run is overwritten. It needs --test-seams.
 const envNeverOverwrite = "OPENWOP_TEST_NEVER_OVERWRITE"
 
-// coldFile is the file of the cold store in a data directory.
-const coldFile = "cold.db"
+// coldFile is the file of the cold store in a data directory. lackingFile is there while it lacks sealed
+// runs.
+const (
+	coldFile    = "cold.db"
+	lackingFile = "cold.lacking"
+)
 
 // runLog is the run log as services use it.
 type runLog interface {
@@ -71,15 +77,34 @@ func (c *core) logState(ctx context.Context) (bytes uint64, newest time.Time, er
 }
 
 // hotWindow returns how long a run stays in the log after its end; 0 means for ever.
-func (o *EmbeddedLog) hotWindow() (time.Duration, error) {
-	if o.HotWindow == "" {
+func hotWindow(text string) (time.Duration, error) {
+	if text == "" {
 		return 0, nil
 	}
-	d, err := workflow.ParseRetention(o.HotWindow)
+	d, err := workflow.ParseRetention(text)
 	if err != nil {
-		return 0, fmt.Errorf("--hot-window %q: %w", o.HotWindow, err)
+		return 0, fmt.Errorf("--hot-window %q: %w", text, err)
 	}
 	return d, nil
+}
+
+// guard refuses a hot window for a log that forbids removal.
+func (c *core) guard(window time.Duration) error {
+	if window > 0 && !c.stores.Log.Erasable() {
+		return fmt.Errorf("%w: --hot-window: the run log was created by a build that forbids the removal of frames; "+
+			"see \"A log of an earlier build\" in docs/erasure.md, or leave the flag out", exit.ErrUsage)
+	}
+	return nil
+}
+
+// lossStore is a cold store that knows which runs it has had.
+type lossStore interface {
+	// Knows reports whether the store has, or had, the object of a run.
+	Knows(ctx context.Context, run subject.Run) (bool, error)
+	// GiveUp records that runs which were sealed up to a position are not expected in the store; GivenUp
+	// returns the last one.
+	GiveUp(ctx context.Context, until uint64) error
+	GivenUp(ctx context.Context) (uint64, error)
 }
 
 // lackingMessage is the message of a cold store without runs that the log says are sealed.
@@ -88,13 +113,12 @@ const lackingMessage = "the cold store lacks sealed runs: they cannot be read, a
 // openCold opens the cold store, if there is one or runs are to be moved there. A store that lacks sealed
 // runs is neither created nor written: the operator restores it, or gives the runs up.
 func (h *Host) openCold(ctx context.Context) error {
-	window, err := h.opts.Log.hotWindow()
+	window, err := hotWindow(h.opts.Log.HotWindow)
 	if err != nil {
 		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	if window > 0 && !h.stores.Log.Erasable() {
-		return fmt.Errorf("%w: --hot-window: the run log was created by a build that forbids the removal of frames; "+
-			"see \"A log of an earlier build\" in docs/erasure.md, or leave the flag out", exit.ErrUsage)
+	if err := h.guard(window); err != nil {
+		return err
 	}
 	t, path := &h.tiers, filepath.Join(h.opts.DataDir, coldFile)
 	store, err := h.openColdFile(ctx, path)
@@ -114,7 +138,7 @@ func (h *Host) openCold(ctx context.Context) error {
 		t.lacking = false
 	case t.lacking:
 		h.log.Error(lackingMessage, "file", path, "remedy",
-			"stop the host and restore the file from the newest backup, and delete waybill.db*, which is filled again; if there is none, start the host once with --give-up-lost-runs")
+			"stop the host and restore the file from the newest backup; if there is none, start the host once with --give-up-lost-runs")
 	case store == nil && window == 0:
 		return nil
 	case store == nil:
@@ -122,7 +146,40 @@ func (h *Host) openCold(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := h.noteLacking(h.opts.Log.GiveUpSealed); err != nil {
+		return err
+	}
 	h.useCold(store, window)
+	return nil
+}
+
+// noteLacking notes that the cold store lacks sealed runs. A read model that was filled then has them as
+// damaged, so it is filled again once the store has them. That of runs that are given up stays: it is all
+// that is left of them.
+func (h *Host) noteLacking(gaveUp bool) error {
+	note := filepath.Join(h.opts.DataDir, lackingFile)
+	if h.tiers.lacking {
+		if err := os.WriteFile(note, nil, 0o600); err != nil {
+			return fmt.Errorf("note that the cold store lacks runs: %w", err)
+		}
+		return nil
+	}
+	if _, err := os.Stat(note); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var models []string
+	if !gaveUp {
+		var err error
+		if models, err = filepath.Glob(filepath.Join(h.opts.DataDir, readModelFile+"*")); err != nil {
+			return fmt.Errorf("files of the read model: %w", err)
+		}
+		h.log.Warn("the read model is filled again: the cold store has the sealed runs that it lacked")
+	}
+	for _, file := range append(models, note) { // the note goes last
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("fill the read model again: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -150,10 +207,15 @@ func (h *Host) lacksSealed(ctx context.Context, store *sqlite.Store) (bool, erro
 	if store == nil {
 		return h.stores.Log.LacksSealed(ctx, 0, func(context.Context, subject.Run) (bool, error) { return false, nil })
 	}
+	return lacksSealed(ctx, h.stores.Log, store)
+}
+
+// lacksSealed reports whether a store lacks sealed runs of the log. One that is damaged may have them.
+func lacksSealed(ctx context.Context, log *jetstream.Log, store lossStore) (bool, error) {
 	until, err := store.GivenUp(ctx)
 	if err == nil {
 		var lacks bool
-		if lacks, err = h.stores.Log.LacksSealed(ctx, until, store.Knows); err == nil {
+		if lacks, err = log.LacksSealed(ctx, until, store.Knows); err == nil {
 			return lacks, nil
 		}
 	}
@@ -165,17 +227,23 @@ func (h *Host) lacksSealed(ctx context.Context, store *sqlite.Store) (bool, erro
 
 // giveUp makes a store that expects no sealed run which it lacks.
 func (h *Host) giveUp(ctx context.Context, store *sqlite.Store, path string) (*sqlite.Store, error) {
-	until, err := h.stores.Log.NewestSeal(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if store == nil {
+		var err error
 		if store, err = h.openSQLite(ctx, path); err != nil {
 			return nil, err
 		}
 	}
-	h.log.Error("sealed runs that the cold store lacks are given up; leave --give-up-lost-runs out at the next start", "file", path)
-	return store, store.GiveUp(ctx, until)
+	return store, giveUpSealed(ctx, h.stores.Log, store, h.log)
+}
+
+// giveUpSealed makes a store expect no sealed run which it lacks.
+func giveUpSealed(ctx context.Context, log *jetstream.Log, store lossStore, to *slog.Logger) error {
+	until, err := log.NewestSeal(ctx)
+	if err != nil {
+		return err
+	}
+	to.Error("sealed runs that the cold store lacks are given up; leave --give-up-lost-runs out at the next start")
+	return store.GiveUp(ctx, until)
 }
 
 // useCold reads sealed runs from a store, and seals others unless the store lacks runs.
@@ -229,12 +297,12 @@ func (h *Host) pauseTiers() (resume func()) {
 }
 
 // coldCollectors returns the metrics of both tiers.
-func (h *Host) coldCollectors() []prometheus.Collector {
-	if h.tiers.store == nil {
+func (c *core) coldCollectors() []prometheus.Collector {
+	if c.tiers.store == nil {
 		return nil
 	}
-	return []prometheus.Collector{cold.NewCollector(h.tiers.store, h.tiers.faults, h.tiers.sealer, func(ctx context.Context) (uint64, error) {
-		bytes, _, err := h.stores.Log.State(ctx)
+	return []prometheus.Collector{cold.NewCollector(c.tiers.store, c.tiers.faults, c.tiers.sealer, func(ctx context.Context) (uint64, error) {
+		bytes, _, err := c.stores.Log.State(ctx)
 		return bytes, err
 	})}
 }

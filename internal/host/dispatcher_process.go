@@ -18,6 +18,12 @@ type DispatcherProcess struct {
 	Peers     peer.Options
 	Key       Key
 	Execution Execution
+	Cold      ColdStore
+	// HotWindow is how long a run stays in the log after its end, as workflow.ParseRetention reads it.
+	// Then it is moved to the cold store.
+	HotWindow string
+	// GiveUpSealed gives sealed runs up that the cold store lacks, after a loss of it.
+	GiveUpSealed bool
 }
 
 // DispatcherPeers returns the services that a dispatcher calls.
@@ -26,13 +32,29 @@ func DispatcherPeers() []string { return []string{peer.Redactor, peer.Acceptor, 
 // Validate returns all errors, joined.
 func (o *DispatcherProcess) Validate() error {
 	return errors.Join(
-		o.Process.Validate(), validateSharedNATS(&o.NATS), o.Peers.Validate(DispatcherPeers()...), o.Execution.Validate(), o.Key.Validate(),
+		o.Process.Validate(), validateSharedNATS(&o.NATS), o.Peers.Validate(DispatcherPeers()...), o.Execution.Validate(), o.Key.Validate(), o.Cold.Validate(), o.checkSealing(),
 	)
 }
 
 // Check returns all errors in the values, joined. It reads neither files nor variables.
 func (o *DispatcherProcess) Check() error {
-	return errors.Join(o.Process.Check(), o.NATS.Check(), o.Peers.Validate(DispatcherPeers()...), o.Execution.Check())
+	return errors.Join(o.Process.Check(), o.NATS.Check(), o.Peers.Validate(DispatcherPeers()...), o.Execution.Check(), o.Cold.Check(), o.checkSealing())
+}
+
+// checkSealing returns all errors of the settings about the move of runs to the cold store.
+func (o *DispatcherProcess) checkSealing() error {
+	window, err := hotWindow(o.HotWindow)
+	switch {
+	case err != nil:
+		return err
+	case o.Cold.URLFile != "":
+		return nil
+	case window > 0:
+		return errors.New("--hot-window: the services of a host share a cold store in PostgreSQL; give --cold-postgres-url-file to all of them")
+	case o.GiveUpSealed:
+		return errors.New("--give-up-lost-runs: there is no cold store; give --cold-postgres-url-file")
+	}
+	return nil
 }
 
 // RunDispatcher serves until ctx ends.
@@ -61,12 +83,16 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 	if err := p.openStores(ctx, &o.NATS, peer.Dispatcher, o.Execution.logConfig(false), p.serving.Set, needs...); err != nil {
 		return ignoreStop(ctx, err)
 	}
+	if err := p.sealShared(ctx, &o); err != nil {
+		return ignoreStop(ctx, err)
+	}
 	s, err := p.newDispatcher(&o.Execution, o.Key, x, false)
 	if err != nil {
 		return err
 	}
 	s.Register(p.server)
 	p.registry.MustRegister(s.Collectors()...)
+	p.sealInTurn(s)
 	// Definitions are registered through the same handlers as callers use.
 	local := dispatcherv1.NewDispatcherClient(p.serveLocally("dispatcher", s.Register))
 	loader := &workflowLoader{client: local, log: p.log, dirs: o.Execution.Workflows, notes: s.SetFileNotes}

@@ -57,7 +57,7 @@ func (o *EmbeddedLog) validate() error {
 	if o.Durability != DurabilitySync && o.Durability != DurabilityProcess {
 		return fmt.Errorf("--durability %q: want %s or %s", o.Durability, DurabilitySync, DurabilityProcess)
 	}
-	_, err := o.hotWindow()
+	_, err := hotWindow(o.HotWindow)
 	return errors.Join(err, o.Recovery.validate())
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/models"
@@ -19,16 +20,17 @@ type EventLogProcess struct {
 	Process
 	NATS  natsstore.Address
 	Model ReadModel
+	Cold  ColdStore
 }
 
 // Validate returns all errors, joined.
 func (o *EventLogProcess) Validate() error {
-	return errors.Join(o.Process.Validate(), validateSharedNATS(&o.NATS), o.Model.Validate())
+	return errors.Join(o.Process.Validate(), validateSharedNATS(&o.NATS), o.Model.Validate(), o.Cold.Validate())
 }
 
 // Check returns all errors in the values, joined. It reads neither files nor variables.
 func (o *EventLogProcess) Check() error {
-	return errors.Join(o.Process.Check(), o.NATS.Check(), o.Model.Check())
+	return errors.Join(o.Process.Check(), o.NATS.Check(), o.Model.Check(), o.Cold.Check())
 }
 
 // validateSharedNATS checks the address of the NATS servers that all services of a host share.
@@ -65,6 +67,9 @@ func RunEventLog(ctx context.Context, o EventLogProcess, log *slog.Logger) error
 	if err := p.openStores(ctx, &o.NATS, peer.EventLog, jetstream.DefaultConfig(), p.serving.Set); err != nil {
 		return ignoreStop(ctx, err)
 	}
+	if err := p.readShared(ctx, &o.Cold); err != nil {
+		return err
+	}
 	p.exportCalls()
 	s, err := p.newEventLog(ctx, &o.Model)
 	if err != nil {
@@ -73,7 +78,7 @@ func RunEventLog(ctx context.Context, o EventLogProcess, log *slog.Logger) error
 	s.Register(p.server)
 	// lost counts the records that the run log has lost, between other records and at its end.
 	lost := func() uint64 { return p.stores.Log.Lost() + s.Lost() }
-	p.registry.MustRegister(s.Collectors()...)
+	p.registry.MustRegister(slices.Concat(s.Collectors(), p.coldCollectors())...)
 	p.registry.MustRegister(lostRecords(lost))
 	logged := uint64(0)
 	return p.serve(ctx, func(ctx context.Context) error {

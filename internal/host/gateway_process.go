@@ -29,6 +29,7 @@ type GatewayProcess struct {
 	NATS      natsstore.Address
 	Peers     peer.Options
 	Key       Key
+	Cold      ColdStore
 }
 
 // GatewayPeers returns the services that a gateway calls.
@@ -38,12 +39,12 @@ func GatewayPeers() []string {
 
 // Validate returns all errors, joined.
 func (o *GatewayProcess) Validate() error {
-	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, os.Environ()), validateSharedNATS(&o.NATS), o.Public.Validate(), o.Key.Validate(), o.Secrets.Validate())
+	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, os.Environ()), validateSharedNATS(&o.NATS), o.Public.Validate(), o.Key.Validate(), o.Secrets.Validate(), o.Cold.Validate())
 }
 
 // Check returns all errors in the values, joined. It reads neither files nor variables.
 func (o *GatewayProcess) Check() error {
-	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, nil), o.NATS.Check(), o.Public.Check())
+	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, nil), o.NATS.Check(), o.Public.Check(), o.Cold.Check())
 }
 
 func (o *GatewayProcess) checkValues() error {
@@ -115,6 +116,9 @@ func (g *gatewayProcess) build(ctx context.Context) (err error) {
 	defer stop()
 	needs := withSeams(g.opts.Public.TestSeams, natsstore.ForGateway)
 	if err := g.openStores(ctx, &g.opts.NATS, "gateway", jetstream.DefaultConfig(), g.notReady.Set, needs...); err != nil {
+		return err
+	}
+	if err := g.readShared(ctx, &g.opts.Cold); err != nil {
 		return err
 	}
 	return g.newGateway(ctx, g.public, g.opts.Key, session.Production, g.reason, g.auditWarnings)

@@ -14,6 +14,8 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/cold"
+	"waybill.dev/waybill/internal/runlog/cold/postgres"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
@@ -24,6 +26,8 @@ type lazyLog struct {
 
 	assets lazyBlobs
 	opener *natsstore.Opener
+	// cold returns a log that also reads sealed runs.
+	cold func(*jetstream.Log) runlog.Log
 
 	mu     sync.Mutex // guards the fields below
 	stores *natsstore.Stores
@@ -31,13 +35,18 @@ type lazyLog struct {
 }
 
 // openRunLog opens the run log: that of the NATS servers as soon as they answer, or an embedded
-// one.
-func (p *process) openRunLog(ctx context.Context, o *AcceptorProcess) (*lazyLog, error) {
+// one. Sealed runs are read from store, nil without one.
+func (p *process) openRunLog(ctx context.Context, o *AcceptorProcess, store *postgres.Store) (*lazyLog, error) {
 	var more []natsstore.Needs
 	if o.Assets.PublicURL != "" {
 		more = append(more, natsstore.ForAcceptor)
 	}
-	r := &lazyLog{}
+	r := &lazyLog{cold: func(log *jetstream.Log) runlog.Log {
+		if store == nil {
+			return log
+		}
+		return cold.NewLog(log, store, p.eventLogsPast, p.tiers.faults)
+	}}
 	p.later(r.close)
 	if o.NATS.URL == "" {
 		srv, err := p.embedNATS(ctx, o)
@@ -116,7 +125,7 @@ func (r *lazyLog) setStores(s *natsstore.Stores) {
 	if s.Assets != nil {
 		r.assets.open(s.Assets)
 	}
-	r.Open(s.Log)
+	r.Open(r.cold(s.Log))
 }
 
 // openSeams opens the state of the test seams. The NATS server has to be reachable.

@@ -64,6 +64,12 @@ func (s *Service) ownRetention(ctx context.Context) error {
 	return s.leases.FollowRank(ctx, func(rank, _ int) { s.sweeper.Own(rank == 0) })
 }
 
+// FollowRank calls f with the rank of this process among the dispatchers with a lease, from 0, and with
+// their number, after each change until ctx ends.
+func (s *Service) FollowRank(ctx context.Context, f func(rank, of int)) error {
+	return s.leases.FollowRank(ctx, f)
+}
+
 // errNoHolds is the error of a host without stores for holds.
 func errNoHolds() error {
 	return fault.New(fault.CapabilityNotProvided, "this host has no retention and no legal holds")

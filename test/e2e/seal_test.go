@@ -284,12 +284,17 @@ func TestSeal_LostColdStore(t *testing.T) {
 		copied(t, c, "others are served")
 		h.Kill()
 	}
+	models, err := filepath.Glob(filepath.Join(h.Dir(), "waybill.db*"))
+	require.NoError(t, err)
+	for _, f := range models { // a read model that is filled now notes the runs as damaged
+		require.NoError(t, os.Remove(f))
+	}
 	h.Launch()
 	c = h.Client(testKey)
 	damagedRun(t, c, runID)
 	kept := copied(t, c, "others are served")
 	require.Contains(t, metrics(t, h), "\nwaybill_cold_unreadable_total ")
-	warned(t, h, "sealed runs that cannot be read from the cold store: 1", "the cold store lacks sealed runs")
+	warned(t, h, "sealed runs that cannot be read from the cold store: 2", "the cold store lacks sealed runs")
 	require.Equal(t, http.StatusNoContent, remove(t, c, erased).Status)
 	require.Equal(t, http.StatusNotFound, statusOf(t, c, erased))
 	hot := copied(t, c, "not sealed")
@@ -300,12 +305,8 @@ func TestSeal_LostColdStore(t *testing.T) {
 	for _, f := range lost {
 		require.NoError(t, os.Rename(f+".away", f))
 	}
-	models, err := filepath.Glob(filepath.Join(h.Dir(), "waybill.db*"))
-	require.NoError(t, err)
-	for _, f := range models { // it may have noted the runs as damaged
-		require.NoError(t, os.Remove(f))
-	}
 	h.Launch()
+	require.Contains(t, h.Log(), "the read model is filled again")
 	c = h.Client(testKey)
 	require.Equal(t, http.StatusOK, statusOf(t, c, runID))
 	require.Equal(t, http.StatusNotFound, statusOf(t, c, erased))
@@ -343,6 +344,7 @@ func TestSeal_GivesUpLostRuns(t *testing.T) {
 	require.Zero(t, h.Stop().ExitCode())
 
 	h = harness.StartIn(t, dir, append(args, "--give-up-lost-runs")...)
+	require.NotContains(t, h.Log(), "the read model is filled again", "it has what is left of the lost runs")
 	sealed(t, h, 2)
 	c = h.Client(testKey)
 	require.Equal(t, http.StatusOK, statusOf(t, c, hot))

@@ -76,7 +76,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&h.DataDir, "data-dir", ".waybill", "directory of all state")
 	hostflags.IndexPayloads(f, &h.IndexPayloads)
 	f.StringVar(&h.Log.Durability, "durability", h.Log.Durability, "sync: an acknowledged write is on disk; process: it survives a process crash, but not a power failure")
-	f.StringVar(&h.Log.HotWindow, "hot-window", h.Log.HotWindow, "how long an ended run stays in the run log before it moves to the cold store, such as 24h or 7d; unlimited keeps it in the log")
+	hostflags.HotWindow(f, &h.Log.HotWindow)
 	f.BoolVar(&h.Log.GiveUpSealed, "give-up-lost-runs", false, "give up the sealed runs that cold.db lacks, after a loss of the file without a backup; for one start")
 	hostflags.Recovery(f, &h.Log.Recovery)
 	f.IntVar(&h.Envelopes.MaxInlineBytes, "max-inline-media-bytes", h.Envelopes.MaxInlineBytes, "maximum size of an asset recorded inline in its event; larger assets are stored and recorded as a URL")

@@ -40,6 +40,7 @@ serves waybill.redactor.v1.Redactor.`,
 	hostflags.NATS(f, &o.NATS, "empty: an embedded one")
 	f.StringVar(&o.DataDir, "data-dir", ".acceptor", "directory of the embedded NATS server's files; used without --nats")
 	hostflags.Recovery(f, &o.Recovery)
+	hostflags.ColdStore(f, &o.Cold)
 	f.StringVar(&o.Redactor.Addr, "redactor", "", "HOST:PORT of a redactor service; empty runs one in this process")
 	f.StringVar(&o.Redactor.TokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
 	f.StringVar(&o.Redactor.CA, "redactor-ca", "", "PEM file of CAs for --redactor; empty uses the system's CAs, and no TLS on loopback")

@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/host"
 	"waybill.dev/waybill/internal/host/natsstore"
+	"waybill.dev/waybill/protocol/workflow"
 )
 
 // drainTimeout is the default of --drain-timeout.
@@ -19,6 +20,8 @@ func dispatcherCommand() hostflags.Program {
 		Process:   host.DefaultProcess("127.0.0.1:9094"),
 		NATS:      natsstore.DefaultAddress(),
 		Execution: host.DefaultExecution(),
+		Cold:      host.DefaultColdStore(),
+		HotWindow: workflow.Unlimited,
 	}
 	c := &cobra.Command{
 		Use:   "dispatcher",
@@ -43,6 +46,9 @@ others take over its runs after --lease.`,
 	hostflags.NATS(f, &o.NATS, "required")
 	hostflags.Peers(f, &o.Peers, host.DispatcherPeers()...)
 	hostflags.HostKey(f, &o.Key)
+	hostflags.ColdStore(f, &o.Cold)
+	hostflags.HotWindow(f, &o.HotWindow)
+	f.BoolVar(&o.GiveUpSealed, "give-up-lost-runs", false, "give up the sealed runs that the cold store lacks, after a loss of it without a backup; for one start")
 	hostflags.Execution(f, &o.Execution, drainTimeout)
 	hostflags.AIEnvelope(f, &o.Execution.AIEnvelope)
 	f.BoolVar(&o.Execution.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")

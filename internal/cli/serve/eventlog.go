@@ -14,6 +14,7 @@ func eventLogCommand() hostflags.Program {
 		Process: host.DefaultProcess("127.0.0.1:9093"),
 		NATS:    natsstore.DefaultAddress(),
 		Model:   host.DefaultReadModel(),
+		Cold:    host.DefaultColdStore(),
 	}
 	c := &cobra.Command{
 		Use:   "eventlog",
@@ -41,5 +42,6 @@ one in PostgreSQL. The read model can be deleted at any time and is rebuilt from
 	f.StringVar(&o.Model.PostgresSchema, "postgres-schema", o.Model.PostgresSchema, "prefix of the schema names in the database of --postgres-url-file")
 	f.IntVar(&o.Model.PostgresConnections, "postgres-connections", o.Model.PostgresConnections, "maximum connections to PostgreSQL; one is reserved for writes")
 	hostflags.IndexPayloads(f, &o.Model.IndexPayloads)
+	hostflags.ColdStore(f, &o.Cold)
 	return hostflags.Checked(c, &log, o.Check)
 }

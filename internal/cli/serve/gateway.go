@@ -15,6 +15,7 @@ func gatewayCommand() hostflags.Program {
 		Secrets:   host.DefaultSecrets(),
 		Telemetry: host.DefaultTelemetry(),
 		NATS:      natsstore.DefaultAddress(),
+		Cold:      host.DefaultColdStore(),
 	}
 	c := &cobra.Command{
 		Use:   "gateway",
@@ -43,5 +44,6 @@ It is stateless: run any number of replicas.`,
 	hostflags.NATS(f, &o.NATS, "required")
 	hostflags.Peers(f, &o.Peers, host.GatewayPeers()...)
 	hostflags.HostKey(f, &o.Key)
+	hostflags.ColdStore(f, &o.Cold)
 	return hostflags.Checked(c, &log, o.Check)
 }

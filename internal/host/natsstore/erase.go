@@ -48,6 +48,9 @@ func (s *Stores) openErasable(ctx context.Context, conn *nats.Conn, cfg jetstrea
 	return err
 }
 
+// WebhookRecords has the subscriptions of webhooks and the position of their feed, for a dispatcher.
+func (s *Stores) WebhookRecords() kv.Store { return s.erasable.webhooks }
+
 // EraseRun erases what the stores have of a run, except its log and its sealed values. It may be
 // repeated.
 func (s *Stores) EraseRun(ctx context.Context, run subject.Run, frames []*frame.Frame) error {

@@ -70,6 +70,9 @@ type Store interface {
 	// Put stores objects together, in place of earlier ones of their runs, and marks them as pending.
 	// They are durable when it returns. Objects of deleted runs are left out. Errors: ErrUnavailable.
 	Put(ctx context.Context, objects ...*Object) error
+	// Releasing notes that the frames of runs with pending objects of these hashes are about to be deleted
+	// without overwriting. Others are left out. It is durable when it returns. Errors: ErrUnavailable.
+	Releasing(ctx context.Context, objects ...Ref) error
 	// Confirm ends the pending state of objects with these hashes, together. Others are left out. Errors:
 	// ErrUnavailable.
 	Confirm(ctx context.Context, objects ...Ref) error
@@ -84,7 +87,8 @@ type Store interface {
 	// It may be repeated, and then overwrites what it could not before. Errors: ErrUnavailable, ErrDamaged
 	// if the store keeps bytes that it cannot reach; it does not return the object any more.
 	Delete(ctx context.Context, run subject.Run) error
-	// Released reports whether the store has the object of a run that was confirmed as released. Errors:
+	// Released reports whether the store has the object of a run that was confirmed as released, or is being
+	// released. Errors:
 	// ErrUnavailable, ErrDamaged.
 	Released(ctx context.Context, run subject.Run) (bool, error)
 	// Totals counts the objects. Errors: ErrUnavailable.

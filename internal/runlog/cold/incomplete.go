@@ -61,7 +61,7 @@ func (s Incomplete) Delete(ctx context.Context, run subject.Run) error {
 
 // erasable returns why a marked run cannot be erased now.
 func (l *Log) erasable(mark *frame.Frame) error {
-	if _, lacks := l.store.(Incomplete); lacks && ofSealed(mark) {
+	if _, lacks := l.store.(Incomplete); (lacks || l.doubted.Load()) && ofSealed(mark) {
 		return errIncomplete
 	}
 	return nil

@@ -156,6 +156,11 @@ func (s *Sealer) drop(ctx context.Context, runs []leaving, how runlog.Removal) e
 	if err := s.deps.Past(ctx, pos); err != nil {
 		return err
 	}
+	if how == runlog.Release { // an erasure from here on reports that it does not reach the bytes
+		if err := s.deps.Store.Releasing(ctx, refs(runs)...); err != nil {
+			return unavailable(err)
+		}
+	}
 	errs := make([]error, len(runs))
 	err := together(ctx, len(runs), func(ctx context.Context, i int) error {
 		errs[i] = s.deps.Log.Drop(ctx, runs[i].Run, runs[i].positions, how)
@@ -195,6 +200,14 @@ func (s *Sealer) drop(ctx context.Context, runs []leaving, how runlog.Removal) e
 		s.overwritten.Add(int64(len(gone)))
 	}
 	return nil
+}
+
+func refs(runs []leaving) []Ref {
+	out := make([]Ref, len(runs))
+	for i, l := range runs {
+		out[i] = l.Ref
+	}
+	return out
 }
 
 // The pause before the frames of a run are tried again doubles from asidePause up to maxAside.

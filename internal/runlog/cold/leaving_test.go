@@ -396,3 +396,53 @@ func TestLog_ReportsAnErasureOfAReleasedRun(t *testing.T) {
 		})
 	}
 }
+
+// unconfirmed is a store whose process dies before it confirms.
+type unconfirmed struct{ cold.Store }
+
+func (unconfirmed) Confirm(context.Context, ...cold.Ref) error { return cold.ErrUnavailable }
+
+// An erasure after frames were released and before their object was confirmed is reported, too.
+func TestLog_ReportsAnErasureBetweenReleaseAndConfirm(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 40 {
+		r.run(t, fmt.Sprintf("r%d", i), 1, 1)
+	}
+	log := newLarge(r.hot, runlog.Extent{Bytes: 1 << 30, End: 100_000, FileBytes: 8 << 20})
+	require.Error(t, r.sealer(log, unconfirmed{r.store}, pastAll).Sweep(t.Context()))
+	run := subject.Run{Tenant: "acme", WorkflowID: "flow", RunID: "r0"}
+	left, err := r.hot.Remaining(t.Context(), &frame.Frame{Run: run})
+	require.NoError(t, err)
+	require.Empty(t, left)
+	var logged bytes.Buffer
+	over := cold.NewLog(r.hot, r.store, pastAll, cold.NewFaults(slog.New(slog.NewTextHandler(&logged, nil))))
+	r.mark(t, run)
+	frames, err := over.Remaining(t.Context(), r.markOf(t, run))
+	require.NoError(t, err)
+	require.NotEmpty(t, frames, "the steps of the erasure need the frames")
+	require.NoError(t, r.sealer(r.hot, r.store, pastAll).Sweep(t.Context()))
+	frames, err = over.Remaining(t.Context(), r.markOf(t, run))
+	require.NoError(t, err)
+	require.NotEmpty(t, frames, "another sealer leaves the object to the erasure")
+	require.NoError(t, over.Purge(t.Context(), r.markOf(t, run)))
+	require.Equal(t, 1, strings.Count(logged.String(), "may stay in a file of the NATS server"))
+}
+
+// A store that is doubted keeps sealed runs from being erased.
+func TestLog_ErasesNoSealedRunWhileTheStoreIsDoubted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	run := r.run(t, "r", 1, 1)
+	r.sweep(t)
+	r.mark(t, run)
+	over := cold.NewLog(r.hot, r.store, pastAll, cold.NewFaults(slog.New(slog.DiscardHandler)))
+	over.Doubt()
+	require.ErrorIs(t, over.Purge(t.Context(), r.markOf(t, run)), runlog.ErrUnavailable)
+	_, _, err := r.store.Blocks(t.Context(), run)
+	require.NoError(t, err)
+	over.Trust()
+	require.NoError(t, over.Purge(t.Context(), r.markOf(t, run)))
+	_, _, err = r.store.Blocks(t.Context(), run)
+	require.ErrorIs(t, err, cold.ErrDeleted)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -34,6 +35,8 @@ type Log struct {
 	store  Store
 	past   Past
 	faults *Faults
+	// doubted: the store may lack sealed runs.
+	doubted atomic.Bool
 
 	// erasing is held for reading by an erasure, and for writing while there must be none.
 	erasing sync.RWMutex
@@ -44,6 +47,13 @@ type Log struct {
 func NewLog(hot Hot, store Store, past Past, faults *Faults) *Log {
 	return &Log{Hot: hot, store: store, past: past, faults: faults}
 }
+
+// Doubt makes erasures of sealed runs wait until Trust is called: a store that lacks runs will be restored,
+// and would have erased ones again.
+func (l *Log) Doubt() { l.doubted.Store(true) }
+
+// Trust ends Doubt.
+func (l *Log) Trust() { l.doubted.Store(false) }
 
 // HoldErasures waits for the end of a removal and keeps others from beginning until resume is called: they
 // return runlog.ErrUnavailable, and are repeated.

@@ -20,10 +20,12 @@ import (
 
 const (
 	// sealedTogether is how many runs share a write of the store, sealedBytes from how many compressed
-	// bytes on fewer do. atATime is how many of them are read and marked concurrently.
+	// bytes on fewer do. readAtATime is how many of them are read concurrently, atATime how many are marked,
+	// whose appends share fsyncs, and removed.
 	sealedTogether = 128
 	sealedBytes    = 16 << 20
-	atATime        = 4
+	readAtATime    = 8
+	atATime        = 16
 	// A sweep starts after a tenth of the hot window, within these limits. After a failure the pause
 	// doubles up to maxPause.
 	minPause = 100 * time.Millisecond
@@ -79,6 +81,14 @@ func NewSealer(window time.Duration, d SealerDeps) *Sealer {
 func (s *Sealer) Pause() (resume func()) {
 	s.turn.Lock()
 	return s.turn.Unlock
+}
+
+// Forget makes the next sweep look at all runs again, because another process may have sealed some since.
+func (s *Sealer) Forget() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.next, s.resumed, s.left, s.known = 0, false, nil, map[subject.Run]bool{}
+	s.countAside()
 }
 
 // Run sweeps until ctx ends.
@@ -255,7 +265,7 @@ func (s *Sealer) step(ctx context.Context) (more bool, err error) {
 func (s *Sealer) read(ctx context.Context, ends []*frame.Frame) (objects []*Object, n int, err error) {
 	size := int64(0)
 	for n < len(ends) && size < sealedBytes {
-		page := make([]*Object, min(atATime, len(ends)-n))
+		page := make([]*Object, min(readAtATime, len(ends)-n))
 		err := together(ctx, len(page), func(ctx context.Context, i int) (err error) {
 			run := ends[n+i].Run
 			page[i], err = s.encode(ctx, run)
@@ -368,8 +378,11 @@ func (s *Sealer) mark(ctx context.Context, run subject.Run) (*leaving, error) {
 		return nil, unavailable(err)
 	}
 	err = d.Log.Seal(ctx, end.Run, end.Head(), positions)
-	if errors.Is(err, runlog.ErrConflict) { // the run was erased, or the log is one of before the run's end
-		return nil, unavailable(d.Store.Discard(ctx, run, end.Hash))
+	if errors.Is(err, runlog.ErrConflict) {
+		if _, err := d.Log.Last(ctx, run); errors.Is(err, runlog.ErrErased) {
+			return nil, nil //nolint:nilnil // the erasure reads the object, and deletes it
+		}
+		return nil, unavailable(d.Store.Discard(ctx, run, end.Hash)) // the log is one of before the run's end
 	}
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
 const (
@@ -29,12 +30,32 @@ func (s *Service) Past(ctx context.Context, pos uint64) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: webhooks are not read yet: %w", runlog.ErrUnavailable, ctx.Err())
 	}
+	return awaitFed(ctx, s.feeder.KV, pos, func(context.Context) (bool, error) { return len(s.view.All()) > 0, nil })
+}
+
+// Past is that of a Service, for a process without one: records has the subscriptions. It waits for a
+// feed that no gateway carries out. Errors: runlog.ErrUnavailable.
+func Past(ctx context.Context, records kv.Store, pos uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, pastLimit)
+	defer cancel()
+	return awaitFed(ctx, records, pos, subscription.NewStore(records).Any)
+}
+
+// awaitFed waits until the feed is at a position, while there are subscriptions.
+func awaitFed(ctx context.Context, records kv.Store, pos uint64, subscribed func(context.Context) (bool, error)) error {
 	for {
-		fed, err := s.feeder.fedAll(ctx)
-		if err != nil {
-			return fmt.Errorf("%w: position of the webhooks: %w", runlog.ErrUnavailable, err)
+		some, err := subscribed(ctx)
+		if err == nil && !some {
+			return nil
 		}
-		if fed >= pos || len(s.view.All()) == 0 {
+		var fed uint64
+		if err == nil {
+			fed, err = fedAll(ctx, records)
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: position of the webhooks: %w", runlog.ErrUnavailable, err)
+		case fed >= pos:
 			return nil
 		}
 		if !lifecycle.Wait(ctx, pastEvery) {
@@ -44,8 +65,8 @@ func (s *Service) Past(ctx context.Context, pos uint64) error {
 }
 
 // fedAll returns the position up to which no frame of any tenant is offered again.
-func (f *feeder) fedAll(ctx context.Context) (uint64, error) {
-	e, err := f.KV.Get(ctx, feedKey)
+func fedAll(ctx context.Context, records kv.Store) (uint64, error) {
+	e, err := records.Get(ctx, feedKey)
 	if errors.Is(err, kv.ErrNotFound) || errors.Is(err, kv.ErrDamaged) {
 		return 0, nil
 	}

@@ -3,7 +3,7 @@
 {{- $v := .Values -}}
 {{- $problems := list -}}
 {{- $on := dict -}}
-{{- $ours := list "config" "ready-file" "grpc-addr" "http-addr" "metrics-addr" "assets-addr" "data-dir" "postgres-url-file" "postgres-schema" "postgres-connections" "nats" "nats-creds" "nats-nkey" "nats-ca" "nats-cert" "nats-key" "nats-monitor" "log-replicas" "log-in-sync"
+{{- $ours := list "config" "ready-file" "grpc-addr" "http-addr" "metrics-addr" "assets-addr" "data-dir" "postgres-url-file" "postgres-schema" "postgres-connections" "cold-postgres-url-file" "cold-postgres-schema" "cold-postgres-connections" "cold-bucket" "hot-window" "nats" "nats-creds" "nats-nkey" "nats-ca" "nats-cert" "nats-key" "nats-monitor" "log-replicas" "log-in-sync"
   "tls-cert" "tls-key" "tls-client-ca" "token-file" "insecure" "host-key-file" "asset-key-file" "audit" "audit-key-file"
   "peer-ca" "peer-cert" "peer-key" "peer-token-file" "peer-plaintext" "redactor-ca" "redactor-cert" "redactor-key" "redactor-token-file" "redactor-plaintext"
   "redactor" "acceptor" "eventlog" "dispatcher" -}}

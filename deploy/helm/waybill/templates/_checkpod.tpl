@@ -30,7 +30,7 @@ variables, labels. Takes root, name, values, and the flags that the chart sets; 
 {{- range $kind := list "secretVolumes" "configMapVolumes" -}}
 {{- $all := include (printf "waybill.%s" $kind) $ | fromYamlArray -}}
 {{- range $all -}}
-{{- if has .name (list "config" "data" "tls" "token" "nats" "postgres" "host" "audit" "secrets") -}}
+{{- if has .name (list "config" "data" "tls" "token" "nats" "postgres" "cold" "host" "audit" "secrets") -}}
 {{- $problems = append $problems (printf "%s.%s: %s is the name of a volume of the chart's own; give another" $name $kind .name) -}}
 {{- else if hasKey $volumes .name -}}
 {{- $problems = append $problems (printf "%s.%s: %s is the name of another volume of its pods; give another" $name $kind .name) -}}

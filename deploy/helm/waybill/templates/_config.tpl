@@ -89,6 +89,20 @@ nats-key: /etc/waybill/nats/{{ .certKeyKey }}
 {{- end }}
 {{- end }}
 
+{{/* The cold store, of the services that read runs. */}}
+{{- define "waybill.config.cold" -}}
+{{- with .root.Values.coldStore }}
+{{- if .existingSecret }}
+cold-postgres-url-file: /etc/waybill/cold/{{ .urlKey }}
+cold-postgres-schema: {{ .schema | quote }}
+cold-postgres-connections: {{ .connections }}
+{{- with .bucket }}
+cold-bucket: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "waybill.config.gateway" -}}
 {{- $v := .root.Values -}}
 http-addr: {{ printf ":%v" $v.gateway.ports.http | quote }}
@@ -108,6 +122,7 @@ console: "false"
 public-url: {{ . | quote }}
 {{- end }}
 {{ include "waybill.config.nats" . }}
+{{- include "waybill.config.cold" . }}
 {{- include "waybill.config.peers" (dict "root" .root "flags" "peer" "peers" (list "dispatcher" "eventlog" "acceptor" "redactor")) }}
 {{- end }}
 
@@ -115,6 +130,7 @@ public-url: {{ . | quote }}
 {{- $v := .root.Values -}}
 {{ include "waybill.config.inner" . }}
 {{ include "waybill.config.nats" . }}
+{{- include "waybill.config.cold" . }}
 {{- include "waybill.config.peers" (dict "root" .root "flags" "redactor" "peers" (list "redactor")) }}
 {{- with $v.publicUrl }}
 public-url: {{ . | quote }}
@@ -133,12 +149,17 @@ host-key-file: /etc/waybill/host/host.key
 lease: {{ $v.dispatcher.lease | quote }}
 retention: {{ $v.dispatcher.retention | quote }}
 drain-timeout: {{ printf "%vs" $v.dispatcher.drainTimeoutSeconds | quote }}
+{{- include "waybill.config.cold" . }}
+{{- if $v.coldStore.existingSecret }}
+hot-window: {{ $v.coldStore.hotWindow | quote }}
+{{- end }}
 {{- include "waybill.config.peers" (dict "root" .root "flags" "peer" "peers" (list "acceptor" "eventlog" "redactor")) }}
 {{- end }}
 
 {{- define "waybill.config.eventlog" -}}
 {{ include "waybill.config.inner" . }}
 {{ include "waybill.config.nats" . }}
+{{- include "waybill.config.cold" . }}
 {{- with .root.Values.postgresql }}
 {{- if .existingSecret }}
 postgres-url-file: /etc/waybill/postgres/{{ .urlKey }}

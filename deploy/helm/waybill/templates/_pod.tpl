@@ -40,6 +40,14 @@ files:
       - {key: {{ . | quote }}, path: {{ . | quote }}}
     {{- end }}
 {{- end }}
+{{- if and (ne .name "redactor") $v.coldStore.existingSecret }}
+  - mount: cold
+    secret: {{ $v.coldStore.existingSecret }}
+    items:
+    {{- range compact (list $v.coldStore.urlKey $v.coldStore.caKey) | uniq }}
+      - {key: {{ . | quote }}, path: {{ . | quote }}}
+    {{- end }}
+{{- end }}
 {{- if and (eq .name "redactor") $v.redactor.secrets.existingSecret }}
   - mount: secrets
     secret: {{ $v.redactor.secrets.existingSecret }}

@@ -18,13 +18,11 @@ func (s *Store) Knows(ctx context.Context, run subject.Run) (bool, error) {
 	return err == nil, classify(err)
 }
 
-// Released reports whether an object was confirmed as released; see cold.Store.
-func (s *Store) Released(ctx context.Context, run subject.Run) (bool, error) {
-	_, state, err := find(ctx, s.reader, run)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil && state == released, classify(err)
+// Released reports whether an object was confirmed as released, or is being released; see cold.Store.
+func (s *Store) Released(ctx context.Context, run subject.Run) (is bool, err error) {
+	err = s.reader.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM objects WHERE tenant = ? AND run_id = ? AND (state = ? OR releasing = 1))`,
+		run.Tenant, run.RunID, released).Scan(&is)
+	return is, classify(err)
 }
 
 // GiveUp records that runs which were sealed up to a position of the log are not expected in the store.

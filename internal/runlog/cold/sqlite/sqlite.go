@@ -28,8 +28,11 @@ var schema1 string
 //go:embed schema2.sql
 var schema2 string
 
+//go:embed schema3.sql
+var schema3 string
+
 // schemas are the steps of the schema; the PRAGMA user_version counts those that were made.
-var schemas = []string{schema1, schema2}
+var schemas = []string{schema1, schema2, schema3}
 
 const (
 	// cacheBytes is the page cache of a connection.
@@ -239,6 +242,25 @@ func remove(ctx context.Context, tx *sql.Tx, id int64) error {
 // blocksEach is maxBlocks in statements.
 const blocksEach = `1048576`
 
+// Releasing notes that the frames of runs are about to be deleted without overwriting; see cold.Store.
+func (s *Store) Releasing(ctx context.Context, objects ...cold.Ref) error {
+	return s.transact(ctx, func(tx *sql.Tx) error {
+		for _, o := range objects {
+			id, state, err := withHash(ctx, tx, o.Run, o.Hash)
+			if err != nil {
+				return err
+			}
+			if state != pending {
+				continue
+			}
+			if _, err = tx.ExecContext(ctx, `UPDATE objects SET releasing = 1 WHERE id = ?`, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Confirm ends the pending state of objects; see cold.Store.
 func (s *Store) Confirm(ctx context.Context, objects ...cold.Ref) error {
 	return s.transact(ctx, func(tx *sql.Tx) error {
@@ -340,7 +362,7 @@ func (s *Store) Delete(ctx context.Context, run subject.Run) error {
 // tombstone marks a run as deleted, and does not read the blocks that it may still have.
 func tombstone(ctx context.Context, tx *sql.Tx, run subject.Run) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO objects (tenant, run_id, workflow_id, state) VALUES (?1, ?2, '', ?3)
-		ON CONFLICT (tenant, run_id) DO UPDATE SET workflow_id = '', state = ?3`, run.Tenant, run.RunID, deleted)
+		ON CONFLICT (tenant, run_id) DO UPDATE SET workflow_id = '', state = ?3, releasing = 0`, run.Tenant, run.RunID, deleted)
 	return err
 }
 

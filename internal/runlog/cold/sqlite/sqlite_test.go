@@ -127,7 +127,7 @@ func TestOpen_RefusesWhatItCannotKeep(t *testing.T) {
 	require.True(t, bytes.HasPrefix(content, []byte("no database")), "it is not replaced")
 }
 
-// A file of the first schema gets the table of the second one, and keeps what it has.
+// A file of the first schema gets what the later ones have, and keeps what it has.
 func TestStore_MigratesTheFirstSchema(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cold.db")
@@ -138,7 +138,7 @@ func TestStore_MigratesTheFirstSchema(t *testing.T) {
 	require.NoError(t, s.Close())
 	db, err := sql.Open("sqlite", "file:"+path)
 	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), `DROP TABLE given_up; PRAGMA user_version = 1`)
+	_, err = db.ExecContext(t.Context(), `DROP TABLE given_up; ALTER TABLE objects DROP COLUMN releasing; PRAGMA user_version = 1`)
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	for _, want := range []uint64{0, 7} {

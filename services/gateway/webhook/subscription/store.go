@@ -108,6 +108,12 @@ func (s *Store) List(ctx context.Context, tenant string) ([]*Entry, error) {
 	return all.tenant(tenant), nil
 }
 
+// Any reports whether there is a subscription of any tenant. Errors: kv.ErrUnavailable.
+func (s *Store) Any(ctx context.Context) (bool, error) {
+	keys, err := s.kv.Keys(ctx, prefix)
+	return len(keys) > 0, err
+}
+
 // Delete deletes a subscription. Errors: ErrNotFound, kv.ErrUnavailable.
 func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 	e, err := s.Get(ctx, tenant, id)
