@@ -30,7 +30,7 @@ var synonyms = map[string][]string{
 	"for": {"items"}, "forEach": {"items"}, "each": {"items"}, "over": {"items"}, "times": {"count"}, "repeat": {"count"}, "while": {"until"}, "do": {"expression"}, "body": {"expression"},
 	"continue": {"absorb"}, "ignore": {"absorb"}, "fail": {"fail-parent", "fail-node"}, "error": {"message"}, "reason": {"message"},
 	"seconds": {"delayMs", "timeoutSec"}, "duration": {"delayMs"}, "sleep": {"delayMs"}, "main": {"primary"}, "choices": {"actions"}, "buttons": {"actions"}, "options": {"actions"},
-	"workflow": {"workflowId"}, "pageSize": {"limit"}, "page_size": {"limit"}, "per_page": {"limit"}, "perPage": {"limit"}, "max": {"limit"},
+	"pageSize": {"limit"}, "page_size": {"limit"}, "per_page": {"limit"}, "perPage": {"limit"}, "max": {"limit"},
 	"pageToken": {"cursor"}, "page_token": {"cursor"}, "after": {"cursor"}, "page": {"cursor"}, "state": {"status"}, "order_by": {"sort"}, "orderBy": {"sort"},
 	"labels": {"tags"}, "callback": {"callbackUrl"}, "webhook_url": {"callbackUrl"}, "webhookUrl": {"callbackUrl"},
 }
