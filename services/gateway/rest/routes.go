@@ -301,6 +301,27 @@ var Routes = []Route{
 	{HTTP: http.MethodGet, Path: "/v1/interrupts", Method: hostv1.Host_ListInterrupts_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/interrupts:count", Method: hostv1.Host_CountInterrupts_FullMethodName, Success: 200},
 	{
+		HTTP:         http.MethodPost,
+		Path:         "/v1/runs/{run_id}/interrupts/{node_id}/assignee",
+		Method:       hostv1.Host_AssignInterrupt_FullMethodName,
+		Success:      200,
+		Body:         func() proto.Message { return &hostv1.AssignInterruptRequest{} },
+		FromPath:     []string{"runId", "nodeId"},
+		BodyOptional: true,
+	},
+	{
+		HTTP:    http.MethodDelete,
+		Path:    "/v1/runs/{run_id}/interrupts/{node_id}/assignee",
+		Method:  hostv1.Host_ReleaseInterrupt_FullMethodName,
+		Success: 204,
+	},
+	{HTTP: http.MethodGet, Path: "/v1/views", Method: hostv1.Host_ListSavedViews_FullMethodName, Success: 200},
+	{
+		HTTP: http.MethodPost, Path: "/v1/views", Method: hostv1.Host_PutSavedView_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &hostv1.PutSavedViewRequest{} },
+	},
+	{HTTP: http.MethodDelete, Path: "/v1/views/{view_id}", Method: hostv1.Host_DeleteSavedView_FullMethodName, Success: 204},
+	{
 		HTTP:    http.MethodGet,
 		Path:    "/v1/models:capabilities",
 		Method:  hostv1.Host_ListModelCapabilities_FullMethodName,
