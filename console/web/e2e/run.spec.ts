@@ -271,7 +271,7 @@ test("C5b strings stay text and numbers stay exact, whatever they hold", async (
   expect(foreign).toEqual([]);
 });
 
-test("the panel of a node shows what its model was sent and said, and what it cost", async ({ signedIn: page, host }) => {
+test("see the exact prompt and the cost of each call in the panel of a node", async ({ signedIn: page, host }) => {
   await host.workflow(
     "panel",
     [

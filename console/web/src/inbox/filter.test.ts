@@ -59,6 +59,6 @@ describe("the filter of the inbox", () => {
   });
 
   test("offers what the questions have", () => {
-    expect(choices(all)).toEqual({ workflows: ["hiring", "refunds"], kinds: ["Approval"], approvers: ["the group finance"] });
+    expect(choices(all)).toEqual({ workflows: ["hiring", "refunds"], kinds: ["Approval"], approvers: ["the group finance"], assignees: ["ada", "ben"] });
   });
 });

@@ -27,13 +27,13 @@ export function Tenants({ view }: { view: View }): ReactNode {
 
 function columns(cost: number): Column<Totals>[] {
   return [
-    { name: "tenant", of: (t) => <Name text={t.tenant} /> },
-    { name: "runs", num: true, of: (t) => compact(Number(t.runs.created)) },
-    { name: "failed", num: true, of: (t) => compact(Number(t.runs.failed)) },
-    { name: "calls", num: true, of: (t) => compact(Number(t.usage.calls)) },
-    { name: "tokens in", num: true, of: (t) => compact(Number(t.usage.inputTokens)) },
-    { name: "tokens out", num: true, of: (t) => compact(Number(t.usage.outputTokens)) },
-    { name: "cost", num: true, of: (t) => (t.usage.priced > 0 ? dollars(Number(t.usage.costUsd)) : "–") },
-    { name: "share of cost", num: true, of: (t) => share(Number(t.usage.costUsd), cost) },
+    { name: "Tenant", of: (t) => <Name text={t.tenant} /> },
+    { name: "Runs", num: true, of: (t) => compact(Number(t.runs.created)) },
+    { name: "Failed", num: true, of: (t) => compact(Number(t.runs.failed)) },
+    { name: "Calls", num: true, of: (t) => compact(Number(t.usage.calls)) },
+    { name: "Tokens in", num: true, of: (t) => compact(Number(t.usage.inputTokens)) },
+    { name: "Tokens out", num: true, of: (t) => compact(Number(t.usage.outputTokens)) },
+    { name: "Cost", num: true, of: (t) => (t.usage.priced > 0 ? dollars(Number(t.usage.costUsd)) : "–") },
+    { name: "Share of cost", num: true, of: (t) => share(Number(t.usage.costUsd), cost) },
   ];
 }

@@ -22,7 +22,7 @@ export function Filters({ items, filter, change }: Props): ReactNode {
         <Choice name="Workflow" value={filter.workflow} options={[["", "All workflows"], ...all.workflows.map(same)]} onChange={set("workflow")} />
         <Choice name="Kind" value={filter.kind} options={[["", "All kinds"], ...all.kinds.map(same)]} onChange={set("kind")} />
         <Choice name="Assignee" value={filter.assignee} options={[["", "Any assignee"], [mine, "Assigned to me"], [unassigned, "Unassigned"], ...all.assignees.map((a): Option => [a, `Assigned to ${a}`])]} onChange={set("assignee")} />
-        <Choice name="Who may answer" value={filter.who} options={[["", "Anyone may answer"], [forMe, "I may answer"], [forOthers, "For others"], ...all.approvers.map((a): Option => [a, `For ${a}`])]} onChange={set("who")} />
+        <Choice name="Who may answer" value={filter.who} options={[["", "For anyone"], [forMe, "For me"], [forOthers, "For others"], ...all.approvers.map((a): Option => [a, `For ${a}`])]} onChange={set("who")} />
         <Choice name="Due" value={filter.due} options={Object.entries(dues)} onChange={set("due")} />
         <Choice name="Order" value={filter.sort} options={Object.entries(sorts)} onChange={set("sort")} />
       </div>

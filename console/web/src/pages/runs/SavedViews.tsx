@@ -89,7 +89,7 @@ function Choice({ view, current }: { view: SavedView; current: boolean }): React
     <li>
       <Link href={addressOf(view)} aria-current={current ? "true" : undefined} title={escapeHidden(view.filter ?? "All runs")}>
         <Name text={view.name} />
-        {view.mine ? view.shared && <Icon name="link" /> : <span className="dim"> by <Name text={view.owner} /></span>}
+        {view.mine ? view.shared && <Icon name="person" /> : <span className="dim"> by <Name text={view.owner} /></span>}
         {view.mine && view.shared && <span className="unseen">, shared</span>}
       </Link>
     </li>

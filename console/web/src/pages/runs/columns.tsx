@@ -18,7 +18,7 @@ export const columns: readonly Column[] = [
   { id: "node", name: "Last node", sort: "lastNode", num: false, cell: (row) => text(row.lastNode) },
   { id: "model", name: "Model", sort: "model", num: false, cell: (row) => text(row.model) },
   { id: "tokens", name: "Tokens", sort: "tokens", num: true, cell: tokens },
-  { id: "cost", name: "Cost", sort: "cost", num: true, cell: (row) => (row.costUsd === undefined ? none : `$${money(row.costUsd, "USD").replace(" USD", "")}`) },
+  { id: "cost", name: "Cost", sort: "cost", num: true, cell: (row) => (row.costUsd === undefined ? none : money(row.costUsd, "USD")) },
   { id: "waiting", name: "Waiting since", sort: "waitingSince", num: true, cell: (row) => (row.waitingSince ? <Ago at={row.waitingSince} /> : none) },
   { id: "created", name: "Created", sort: "created", num: true, cell: (row) => <Ago at={row.createdAt} /> },
   { id: "took", name: "Took", sort: "duration", num: true, cell: (row) => (row.startedAt && (row.completedAt || !isTerminal(row.status)) ? <Took row={row} from={row.startedAt} /> : none) },

@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { expect, test } from "vitest";
 import { readView } from "./query";
 import { addressOf, differs, findView, nameOf, type SavedView } from "./views";
