@@ -2598,7 +2598,7 @@ export interface components {
             message: string;
         };
         ConflictErrorDetails: {
-            /** @description The user or key to whom the question is assigned. */
+            /** @description The user or key that the question is assigned to. */
             assignee?: string;
             /**
              * @description The run has a legal hold.
@@ -5478,7 +5478,7 @@ export interface components {
             message: string;
         };
         RunTerminalErrorDetails: {
-            /** @description The user or key to whom the question is assigned. */
+            /** @description The user or key that the question is assigned to. */
             assignee?: string;
             /**
              * @description The run has a legal hold.
