@@ -102,6 +102,7 @@ test("C2 the filter syntax is listed, and kinds and providers find their runs", 
 });
 
 test("C2 a view is saved, picked, changed, shared, renamed and deleted", async ({ signedIn: page, host, browser }) => {
+  test.setTimeout(120_000); // it looks for faults of accessibility twice, with two browsers open
   await page.goto(`${host.console}?filter=${encodeURIComponent("status:failed")}&sort=cost`);
   await page.getByText("Columns", { exact: true }).click();
   await page.getByRole("checkbox", { name: "Last node" }).check();
