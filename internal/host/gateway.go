@@ -63,6 +63,7 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 		},
 		Stores: gateway.Stores{
 			Annotations: c.stores.Annotations,
+			Desk:        c.stores.Desk,
 			Notices:     c.stores.Notices,
 			Records:     c.stores.Records,
 			RateUsage:   c.stores.RateUsage,

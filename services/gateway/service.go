@@ -150,6 +150,8 @@ type Stores struct {
 	// disables annotations.
 	Annotations kv.Store
 	Notices     *notify.Hub
+	// Desk stores saved views and the assignees of questions; nil disables both.
+	Desk kv.Store
 	// RateUsage carries what gateways admitted; nil limits each gateway alone.
 	RateUsage *notify.Hub
 	// AuditKeys stores which keys the audit log has entries about.
@@ -233,6 +235,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 		described.Audit, public.AuditLog, public.Recorder = &profile, d.Audit, d.Audit
 		usage = audit.NewUsage(d.Audit.Once(), d.Clock, d.Logger)
 		keys.Used = func(p *auth.Principal, s auth.Scope, granted bool) { usage.Note(p.Tenant, p.KeyID, string(s), granted) }
+	}
+	if d.Desk != nil {
+		public.Views, public.Assignees = &engine.ViewStore{Store: d.Desk}, &engine.AssigneeStore{Store: d.Desk}
 	}
 	if d.Annotations != nil {
 		described.Annotations = true

@@ -207,6 +207,43 @@ func parityCases(s *sides) map[string][]parityCase {
 			}),
 			fixed("what does not wait", false, true, call{path: params{"run_id": done, "node_id": "a"}, body: accept}),
 		}, ofNoRun(s, accept, params{"node_id": "gate"})...),
+		hostv1.Host_AssignInterrupt_FullMethodName: append([]parityCase{
+			fresh("a claim", false, func(t *testing.T) call {
+				id, w := asking(t)
+				return call{path: params{"run_id": id, "node_id": "gate"}, body: `{"interruptId":"` + w.Interrupt.InterruptID + `"}`}
+			}),
+			fresh("a name with a space", true, func(t *testing.T) call {
+				id, _ := asking(t)
+				return call{path: params{"run_id": id, "node_id": "gate"}, body: `{"assignee":"a b"}`}
+			}),
+			fresh("another question", true, func(t *testing.T) call {
+				id, _ := asking(t)
+				return call{path: params{"run_id": id, "node_id": "gate"}, body: `{"interruptId":"int_0"}`}
+			}),
+			fixed("what does not wait", false, true, call{path: params{"run_id": done, "node_id": "a"}, body: `{}`}),
+		}, ofNoRun(s, `{}`, params{"node_id": "gate"})...),
+		hostv1.Host_ReleaseInterrupt_FullMethodName: append([]parityCase{
+			fresh("a claim", false, func(t *testing.T) call {
+				id, _ := asking(t)
+				require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/interrupts/gate/assignee", "").Status)
+				return call{path: params{"run_id": id, "node_id": "gate"}}
+			}),
+			fixed("what does not wait", false, true, call{path: params{"run_id": done, "node_id": "a"}}),
+		}, ofNoRun(s, "", params{"node_id": "gate"})...),
+		hostv1.Host_ListSavedViews_FullMethodName: {fixed("of a tenant without views", true, false, call{key: otherKey})},
+		hostv1.Host_PutSavedView_FullMethodName: {
+			fixed("a view", false, false, call{body: `{"viewId":"parity","name":"Parity","filter":"status:failed","columns":["cost"],"shared":true}`}),
+			fixed("an unknown term", false, true, call{body: `{"viewId":"parity","name":"Parity","filter":"bogus:1"}`}),
+			fixed("nothing", false, true, call{body: `{}`}),
+		},
+		hostv1.Host_DeleteSavedView_FullMethodName: {
+			fresh("a view", false, func(t *testing.T) call {
+				a := do(t, c, http.MethodPost, "/v1/views", `{"viewId":"parity-gone","name":"Gone"}`)
+				require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+				return call{path: params{"view_id": "parity-gone"}}
+			}),
+			fixed("no such view", false, true, call{path: params{"view_id": "ghost"}}),
+		},
 		openwopv1.Engine_ResolveInterruptByToken_FullMethodName: {
 			fresh("an answer", false, token(accept)),
 			fixed("no such token", false, true, call{path: params{"token": "nonsense"}, body: accept}),

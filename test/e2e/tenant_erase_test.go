@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// A tenant is erased with its runs, workflows, webhooks and annotations. Other tenants keep theirs, also
+// A tenant is erased with its runs, workflows, webhooks, views and annotations. Other tenants keep theirs, also
 // a workflow with the same content.
 func TestErase_ATenant(t *testing.T) {
 	t.Parallel()
@@ -38,6 +38,8 @@ func TestErase_ATenant(t *testing.T) {
 	doing(t, c, http.MethodPost, "/v1/webhooks", fmt.Sprintf(`{"url":"https://127.0.0.1:1/%s","events":["run.completed"]}`, secret), http.StatusCreated)
 	run := copiedBy(t, c, "mine", secret)
 	doing(t, c, http.MethodPost, "/v1/runs/"+run+"/annotations", fmt.Sprintf(`{"signal":{"kind":"label","label":%q}}`, secret), http.StatusCreated)
+	doing(t, c, http.MethodPost, "/v1/views", fmt.Sprintf(`{"viewId":"v","name":%q,"shared":true}`, secret), http.StatusOK)
+	doing(t, other, http.MethodPost, "/v1/views", fmt.Sprintf(`{"viewId":"v","name":%q}`, kept), http.StatusOK)
 	theirs := copiedBy(t, other, "shared", kept)
 	going := start(t, c, `{"workflowId":"sleepy"}`)
 	require.NotEmpty(t, files(t, h.Dir(), secret))
@@ -72,7 +74,7 @@ func TestErase_ATenant(t *testing.T) {
 		require.Zero(t, status, out)
 		require.Contains(t, out, "tenant erased")
 	}
-	for _, path := range []string{"/v1/runs", "/v1/workflows", "/v1/webhooks", "/v1/holds", "/v1/audit"} {
+	for _, path := range []string{"/v1/runs", "/v1/workflows", "/v1/webhooks", "/v1/holds", "/v1/audit", "/v1/views"} {
 		require.NotContains(t, string(doing(t, c, http.MethodGet, path, "", http.StatusOK).Body), secret, path)
 	}
 	doing(t, c, http.MethodGet, "/v1/workflows/mine", "", http.StatusNotFound)
@@ -86,6 +88,7 @@ func TestErase_ATenant(t *testing.T) {
 	copiedBy(t, other, "theirs", kept)
 	copiedBy(t, other, "shared", kept)
 	require.Equal(t, http.StatusOK, statusOf(t, other, theirs))
+	require.Contains(t, string(doing(t, other, http.MethodGet, "/v1/views", "", http.StatusOK).Body), kept)
 	require.Empty(t, files(t, h.Dir(), secret))
 	out, status = harness.Command(t, "doctor", "--url", h.HTTP, "--token-file", token("other"))
 	require.Contains(t, out, "retention", "%d", status)

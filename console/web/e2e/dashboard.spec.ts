@@ -119,3 +119,28 @@ test("rate a node, correct it, and read the feedback on the run", async ({ signe
   await expect(page.getByRole("listitem").filter({ hasText: "Too short" })).toContainText("on third");
   await expectAccessibleInBothThemes(page);
 });
+
+const operator = "hk_test_0b1c2d3e4f5a6978";
+
+test("see what each tenant cost, as an operator only", async ({ page }) => {
+  const folder = mkdtempSync(join(tmpdir(), "waybill-prices-"));
+  writeFileSync(join(folder, "models.json"), JSON.stringify(prices));
+  const host = new Host("", ["--models", join(folder, "models.json"), "--demo-runs=false", "--api-key", `${operator}=ops:*,tenants:read`]);
+  try {
+    await host.start();
+    await prepare(host);
+    await busy(host);
+    await signIn(page, host, operator);
+    await page.goto(`${host.console}dashboard?span=1h`);
+    const row = page.getByRole("region", { name: "Tenants" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name: "default", exact: true }) });
+    await expect(row.getByRole("cell")).toHaveText(["4", "1", "4", /\d/, "160", "$0.16", "100 %"]);
+    await expectAccessibleInBothThemes(page);
+    await signIn(page, host, key);
+    await page.goto(`${host.console}dashboard?span=1h`);
+    await expect(page.getByRole("region", { name: "Models" })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Tenants" })).toHaveCount(0);
+  } finally {
+    await host.remove();
+    rmSync(folder, { recursive: true });
+  }
+});

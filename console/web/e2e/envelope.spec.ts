@@ -31,7 +31,7 @@ test("C4a a kind outside the contract is stopped at gate 4, with the kinds that 
   await expectAccessible(page);
 });
 
-test("C4 why an answer was refused is two clicks from the list of runs", async ({ signedIn: page, host }) => {
+test("C4 find why an answer was refused, two clicks from the list of runs", async ({ signedIn: page, host }) => {
   await asking(host, "c4-way", { envelopeContract: { accepts: [kind] } });
   await program(host, "c4-way", envelope("media.image", picture()));
   const runId = await host.runUntil("c4-way", ["failed"]);

@@ -17,7 +17,7 @@ async function expectFits(page: Page): Promise<void> {
   await page.setViewportSize(size);
 }
 
-test("a builder edits the prompt in the playground until it passes, and saves the workflow as a new version", async ({ signedIn: page, host }) => {
+test("edit the prompt in the playground until it passes, and save the workflow as a new version", async ({ signedIn: page, host }) => {
   await asking(host, "playing", { envelopeType: kind });
   const wrong = JSON.stringify(triage({ priority: "whenever" }));
   await program(host, "playing", wrong, wrong, wrong, wrong, wrong);
@@ -29,7 +29,7 @@ test("a builder edits the prompt in the playground until it passes, and saves th
   await expect(page.getByRole("button", { name: "Save as a new version…" })).toBeDisabled();
 
   // The first try is refused as well.
-  const prompt = page.getByLabel("Prompt (prompt), optional");
+  const prompt = page.getByLabel("Prompt, optional");
   await expect(prompt).toHaveValue("Sort this mail");
   await prompt.fill("Sort this mail with care");
   await program(host, "playing", wrong, wrong, wrong, wrong, wrong);
@@ -71,7 +71,7 @@ test("a builder sees why a setting is refused, and no run is started", async ({ 
   await program(host, "declining", "fine");
   const runId = await host.runUntil("declining", ["completed"]);
   await page.goto(`${host.console}runs/${runId}/nodes/declining/play`);
-  await page.getByLabel("Temperature (temperature), optional").fill("9");
+  await page.getByLabel("Temperature, optional").fill("9");
   await page.getByRole("button", { name: "Try", exact: true }).click();
   await expect(page.getByRole("form", { name: "Settings" })).toContainText("/config/temperature");
   await page.getByLabel("How many times").fill("11");
@@ -81,9 +81,9 @@ test("a builder sees why a setting is refused, and no run is started", async ({ 
   expect(runs).toHaveLength(1);
 
   // A provider may be known to another host, so the run fails, with its reason.
-  await page.getByLabel("Temperature (temperature), optional").fill("");
+  await page.getByLabel("Temperature, optional").fill("");
   await page.getByLabel("How many times").fill("1");
-  await page.getByLabel("Provider (provider), optional").fill("nowhere");
+  await page.getByLabel("Provider, optional").fill("nowhere");
   await page.getByRole("button", { name: "Try", exact: true }).click();
   await expect(card(page, "Variant 1")).toContainText("provider_not_supported");
   await expect(figure(page, "Variant 1", "Passed")).toContainText("0 of 1");

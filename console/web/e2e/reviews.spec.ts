@@ -1,6 +1,6 @@
 import type { Page } from "@playwright/test";
-import { expect, test } from "./fixtures";
-import type { Host } from "./host";
+import { expect, signIn, test } from "./fixtures";
+import { Host, key } from "./host";
 import { expectAccessibleEverywhere, expectAccessibleInBothThemes } from "./themes";
 
 // Each test has workflows of its own: the others answer at the same time.
@@ -74,6 +74,77 @@ async function statuses(host: Host, runs: string[], wanted: string): Promise<num
   const all = await Promise.all(runs.map((run) => host.json<{ status: string }>("GET", `/v1/runs/${run}`)));
   return all.filter(({ status }) => status === wanted).length;
 }
+
+const colleague = "hk_test_5d20c9b47ae1f683";
+
+test("claim a question, find it among mine, and hand it over", async ({ page }) => {
+  const host = new Host("", ["--durability", "sync", "--api-key", `${colleague}=default:*,user:ben`]);
+  try {
+    await host.start();
+    await signIn(page, host, key);
+    await gates(host, "claims", 2);
+    await page.goto(`${host.console}inbox?workflow=claims`);
+    const assignee = page.getByRole("region", { name: "Assignee" });
+    await expect(assignee).toContainText("Not assigned");
+    await page.keyboard.press("m");
+    await expect(assignee.getByRole("button", { name: "Claim" })).toBeFocused();
+    await page.keyboard.press("Enter");
+    await expect(assignee).toContainText("Assigned to you");
+    await expectAccessibleEverywhere(page);
+    await page.getByRole("combobox", { name: "Assignee" }).selectOption("Assigned to me");
+    await expect(list(page).getByRole("link")).toHaveCount(1);
+    await expect(list(page).getByRole("link")).toContainText("assigned to you");
+
+    // It outlives a crash of the host.
+    await host.kill();
+    await host.start();
+    await page.reload();
+    await expect(list(page).getByRole("link")).toHaveCount(1);
+    await page.getByRole("combobox", { name: "Assignee" }).selectOption("Unassigned");
+    await expect(list(page).getByRole("link")).toHaveCount(1);
+    await expect(list(page).getByRole("link")).not.toContainText("assigned to you");
+    await page.getByRole("combobox", { name: "Assignee" }).selectOption("Assigned to me");
+
+    await list(page).getByRole("link").click();
+    await assignee.getByRole("button", { name: "Assign…" }).click();
+    const dialog = page.getByRole("dialog", { name: "Assign the question" });
+    await dialog.getByRole("combobox", { name: /^User/ }).fill("ben");
+    await dialog.getByRole("button", { name: "Assign", exact: true }).click();
+    await expect(assignee).toContainText("Assigned to ben by you");
+    await signIn(page, host, colleague);
+    await page.goto(`${host.console}inbox?assignee=me`);
+    await expect(list(page).getByRole("link")).toHaveCount(1);
+    await assignee.getByRole("button", { name: "Release" }).click();
+    await expect(page.getByText("No question matches the filters.")).toBeVisible();
+  } finally {
+    await host.remove();
+  }
+});
+
+test("a question that a colleague has claimed in the meantime shows who has it, and can be taken over", async ({ page }) => {
+  const host = new Host("", ["--api-key", `${colleague}=default:*,user:ben`]);
+  try {
+    await host.start();
+    await signIn(page, host, key);
+    const [run] = await gates(host, "race", 1);
+    await page.goto(`${host.console}inbox?workflow=race`);
+    const assignee = page.getByRole("region", { name: "Assignee" });
+    await expect(assignee).toContainText("Not assigned");
+    const claimed = await host.call("POST", `/v1/runs/${run}/interrupts/gate/assignee`, {}, { Authorization: `Bearer ${colleague}` });
+    expect(claimed.status).toBe(200);
+    const refused = page.waitForResponse((r) => r.url().endsWith("/assignee"));
+    await assignee.getByRole("button", { name: "Claim" }).click();
+    expect((await refused).status()).toBe(409);
+    await expect(page.getByRole("alert")).toContainText("ben has claimed this question in the meantime. Choose another question, or take this one over.");
+    await expect(assignee).toContainText("Assigned to ben");
+    await expectAccessibleEverywhere(page);
+    await page.getByRole("alert").getByRole("button", { name: "Take over" }).click();
+    await expect(assignee).toContainText("Assigned to you");
+    await expect(page.getByRole("alert")).toHaveCount(0);
+  } finally {
+    await host.remove();
+  }
+});
 
 test("accept several questions together where their workflow allows it", async ({ signedIn: page, host }) => {
   const together = await gates(host, "bulk-yes", 3, { bulkAnswers: true });

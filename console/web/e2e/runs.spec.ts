@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Locator, Page } from "@playwright/test";
 import { expect, least, signIn, test, timePaint } from "./fixtures";
-import { Host, key, prepare } from "./host";
+import { Host, key, prepare, readKey } from "./host";
 import { asking, envelope, program } from "./model";
 import { expectAccessibleEverywhere } from "./themes";
 
@@ -24,7 +24,7 @@ test("C2a the list is filtered by the host, and the URL contains the filter", as
   await expect(rows.filter({ hasText: "fail" }).first()).toBeVisible();
   await expect(rows.filter({ hasText: "Completed" })).toHaveCount(0);
   await expect(page.getByRole("list", { name: "Conditions" })).toContainText("status: failed");
-  expect(asked.length).toBeLessThanOrEqual(4); // the list, its feed, the list again, the counts
+  expect(asked.length).toBeLessThanOrEqual(5); // the list, its feed, the list again, the counts, the views
 });
 
 test("C2b a run that starts elsewhere appears within a second, and is said", { tag: "@timed" }, async ({ signedIn: page, host }) => {
@@ -101,20 +101,57 @@ test("C2 the filter syntax is listed, and kinds and providers find their runs", 
   await expect(page.getByText("No runs match")).toBeVisible();
 });
 
-test("C2 a filter is saved under a name, kept in the browser, and forgotten", async ({ signedIn: page, host }) => {
-  await page.goto(`${host.console}?filter=${encodeURIComponent("status:failed")}`);
-  await page.getByRole("button", { name: "Save this filter…" }).click();
-  await page.getByRole("textbox", { name: "Name" }).fill("What broke");
-  await page.getByRole("button", { name: "Save", exact: true }).click();
-  const saved = page.getByRole("list", { name: "Saved filters" });
-  await expect(saved.getByRole("link", { name: "What broke" })).toHaveAttribute("aria-current", "true");
-  await page.goto(host.console);
-  await saved.getByRole("link", { name: "What broke" }).click();
-  expect(new URL(page.url()).searchParams.get("filter")).toBe("status:failed");
+test("C2 a view is saved, picked, changed, shared, renamed and deleted", async ({ signedIn: page, host, browser }) => {
+  test.setTimeout(120_000); // it looks for faults of accessibility twice, with two browsers open
+  await page.goto(`${host.console}?filter=${encodeURIComponent("status:failed")}&sort=cost`);
+  await page.getByText("Columns", { exact: true }).click();
+  await page.getByRole("checkbox", { name: "Last node" }).check();
+  await page.keyboard.press("Escape");
+  await page.getByText("Columns", { exact: true }).click();
+  await page.getByRole("button", { name: "Save this view…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("textbox", { name: "Name" }).fill("What broke");
   await expectAccessibleEverywhere(page);
-  await page.getByRole("button", { name: "Forget the filter What broke" }).click();
-  await page.reload();
-  await expect(page.getByRole("button", { name: "Save this filter…" })).toBeVisible();
+  await dialog.getByRole("button", { name: "Save", exact: true }).click();
+  const saved = page.getByRole("list", { name: "Saved views" });
+  const broke = saved.getByRole("link", { name: /^What broke/ });
+  await expect(broke).toHaveAttribute("aria-current", "true");
+
+  // It is stored on the host: a browser without anything of its own shows it, with its columns and its order.
+  const context = await browser.newContext();
+  const other = await context.newPage();
+  await signIn(other, host, key);
+  await other.goto(host.console);
+  await other.getByRole("list", { name: "Saved views" }).getByRole("link", { name: /^What broke/ }).click();
+  const address = new URL(other.url()).searchParams;
+  expect([address.get("filter"), address.get("sort")]).toEqual(["status:failed", "cost"]);
+  await other.getByText("Columns", { exact: true }).click();
+  await expect(other.getByRole("checkbox", { name: "Last node" })).toBeChecked();
+
+  // The key that may only look has another subject, and sees what is shared.
+  await signIn(other, host, readKey);
+  await other.goto(host.console);
+  await expect(other.getByRole("table", { name: "Runs" })).toBeVisible();
+  await expect(other.getByRole("list", { name: "Saved views" })).toHaveCount(0);
+  await page.getByRole("button", { name: "Edit view…" }).click();
+  await dialog.getByRole("textbox", { name: "Name" }).fill("Broken today");
+  await dialog.getByRole("checkbox", { name: /^Share/ }).check();
+  await dialog.getByRole("button", { name: "Save", exact: true }).click();
+  await expect(saved.getByRole("link", { name: /^Broken today/ })).toHaveAttribute("aria-current", "true");
+  await other.reload();
+  await other.getByRole("link", { name: /^Broken today by key_/ }).click();
+  await expect(other.getByRole("button", { name: "Edit view…" })).toHaveCount(0);
+  await context.close();
+
+  await page.getByRole("button", { name: "Remove status: failed" }).click();
+  await page.getByRole("button", { name: "Save changes" }).click();
+  await expect(page.getByRole("button", { name: "Save changes" })).toHaveCount(0);
+  await expectAccessibleEverywhere(page);
+  await page.goto(host.console);
+  await saved.getByRole("link", { name: /^Broken today/ }).click();
+  expect(new URL(page.url()).searchParams.get("filter")).toBeNull();
+  await page.getByRole("button", { name: "Edit view…" }).click();
+  await dialog.getByRole("button", { name: "Delete view" }).click();
   await expect(saved).toHaveCount(0);
 });
 
@@ -339,7 +376,7 @@ test("C2a a hundred thousand runs do not slow the list down", { tag: "@slow" }, 
     expect(took).toBeLessThan(1000);
     await expect(page.locator(".run-link")).toHaveCount(50);
     await expect(page.getByRole("row").nth(2)).toContainText(kind);
-    // One of them counts the open questions, for the navigation.
-    expect(requests.filter((url) => url.includes("/v1/")).length).toBeLessThanOrEqual(5);
+    // One of them counts the open questions, for the navigation, and one lists the views.
+    expect(requests.filter((url) => url.includes("/v1/")).length).toBeLessThanOrEqual(6);
   }
 });

@@ -67,6 +67,10 @@ async function inboxFlow(host: Host): Promise<{ interrupt: { interruptId: string
   await waits("refund-soon", { title: "Refund order 4711?", timeoutSec: 1500, bulkAnswers: true });
   await waits("refund-soon", { title: "Refund order 4711?", timeoutSec: 1500, bulkAnswers: true });
   await waits("payout", { title: "Pay 12,000 to the supplier?", timeoutSec: 86_000, requiredApprovals: 2, actions: ["accept", "reject"], approverGroupRefs: ["finance"] });
+  const mine = await waits("claimed", { title: "Publish the release notes?" });
+  await host.json("POST", `/v1/runs/${mine}/interrupts/gate/assignee`, {});
+  const theirs = await waits("handed-over", { title: "Close the account of Ms Ito?" });
+  await host.json("POST", `/v1/runs/${theirs}/interrupts/gate/assignee`, { assignee: "ben" });
   const answered = await waits("answered", { title: "Send this answer?" });
   await host.json("POST", `/v1/runs/${answered}/interrupts/gate`, { resumeValue: { action: "accept", feedback: "Good answer." } });
   const run = await waits("editable", { title: "Send this refund?", description: "The model wrote this proposal." });
@@ -100,6 +104,8 @@ export async function shots(host: Host): Promise<Shot[]> {
   const editable = await inboxFlow(host);
   await host.json("POST", "/v1/webhooks", { url: "https://hooks.example.com/waybill", events: ["run.completed", "run.failed"], tags: [] });
   await host.json("POST", `/v1/runs/${recovered}/hold`, { reason: "Court case 17, ask the legal team before its release" });
+  await host.json("POST", "/v1/views", { viewId: "costly", name: "Costly today", filter: "since:24h", sort: "cost", columns: ["model", "tokens", "cost", "created"], shared: true });
+  await host.json("POST", "/v1/views", { viewId: "broken", name: "What broke", filter: "status:failed" });
   await shownFlow(host);
   const flowRun = await host.runUntil("shown", ["waiting-approval"], { inputs: { mail: "I was charged twice for one lamp." } });
   return [
@@ -128,6 +134,9 @@ export async function shots(host: Host): Promise<Shot[]> {
     { name: "run-graph", path: `runs/${flowRun}?view=graph`, ready: part(".graph-state") },
     { name: "run-graph-phone", path: `runs/${flowRun}?view=graph`, ready: part(".graph-state"), width: 390 },
     { name: "runs", path: "", ready: part(".run-link") },
+    { name: "runs-view", path: "?filter=since%3A24h&sort=cost&view=costly", ready: part(".saved [aria-current]") },
+    { name: "runs-view-edit", path: "?filter=since%3A24h&sort=cost&view=costly", ready: (page) => page.getByRole("button", { name: "Edit view…" }).click().then(() => page.getByRole("dialog").waitFor()) },
+    { name: "run-missing", path: "runs/no-such-run", ready: heading },
     { name: "runs-phone", path: "", ready: part(".run-link"), width: 320 },
     { name: "runs-words", path: "", ready: (page) => page.getByText("Filter syntax").click().then(() => page.getByRole("list", { name: "Values of kind" }).waitFor()) },
     { name: "runs-none", path: "?filter=tag%3Anobody", ready: part(".empty") },
@@ -153,6 +162,8 @@ export async function shots(host: Host): Promise<Shot[]> {
     { name: "inbox-phone-question", path: `inbox?i=${approval.interrupt.interruptId}&run=${gate}`, ready: part(".question"), width: 390 },
     { name: "inbox-phone-menu", path: "inbox", ready: (page) => page.getByRole("button", { name: "Menu" }).click(), width: 390 },
     { name: "inbox-edit", path: `inbox?i=${editable.interrupt.interruptId}`, ready: (page) => page.getByRole("button", { name: "Edit and accept…" }).click().then(() => page.locator(".value-form").waitFor()) },
+    { name: "inbox-mine", path: "inbox?assignee=me", ready: part(".assignee") },
+    { name: "inbox-assign", path: "inbox?assignee=me", ready: (page) => page.getByRole("button", { name: "Assign…" }).click().then(() => page.getByRole("dialog").waitFor()) },
     { name: "inbox-answered", path: "inbox?view=answered", ready: part(".question-over") },
     { name: "inbox-form", path: `inbox?i=${form.interrupt.interruptId}`, ready: part(".question") },
     { name: "inbox-approval", path: `inbox?i=${approval.interrupt.interruptId}`, ready: part(".question") },

@@ -146,7 +146,7 @@ test("a builder compares two versions of a workflow", async ({ signedIn: page, h
   await expect(page.getByText("New runs use the current version, not this one.")).toBeVisible();
 });
 
-test("a person starts a run with a form, and comes to its page", async ({ signedIn: page, host }) => {
+test("start a run with a form, and come to its page", async ({ signedIn: page, host }) => {
   await register(host, order);
   await page.goto(`${host.console}workflows`);
   await page.getByRole("link", { name: "Start a run of Order form" }).click();
@@ -256,7 +256,7 @@ async function write(page: Page, text: string): Promise<void> {
   await page.keyboard.insertText(text);
 }
 
-test("a builder saves a workflow as a new version, with completion and the checks of the host", async ({ signedIn: page, host }) => {
+test("save a workflow as a new version, with completion and the checks of the host", async ({ signedIn: page, host }) => {
   await register(host, flow("edited", { name: "Edited", nodes: [{ id: "ask", typeId: "core.ai.callPrompt", config: { provider: "mock", model: "mock-mini", prompt: "Sort this" } }] }));
   await page.goto(`${host.console}workflows/edited`);
   await page.getByRole("link", { name: "Edit", exact: true }).click();

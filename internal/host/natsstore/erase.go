@@ -2,6 +2,7 @@ package natsstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -18,13 +19,24 @@ import (
 
 // erasable are stores of other services with data of runs, which a dispatcher erases.
 type erasable struct {
-	annotations, lanes, dead *jetkv.Store
-	webhooks                 *jetkv.Store
-	assets                   *jetblob.Store
+	annotations, desk *jetkv.Store
+	lanes, dead       *jetkv.Store
+	webhooks          *jetkv.Store
+	assets            *jetblob.Store
 }
 
 func annotationsBucket() jetkv.Config {
 	return jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs", Erasable: true}
+}
+
+// deskBucket has the keys view.TENANT.OWNER.ID and assignee.TENANT.RUN.QUESTION.
+func deskBucket() jetkv.Config {
+	return jetkv.Config{
+		Bucket:      "waybill_desk",
+		Description: "saved views, and assignees of questions",
+		MarkerTTL:   time.Hour,
+		Erasable:    true,
+	}
 }
 
 func (s *Stores) openErasable(ctx context.Context, conn *nats.Conn, cfg jetstream.Config) (err error) {
@@ -36,6 +48,7 @@ func (s *Stores) openErasable(ctx context.Context, conn *nats.Conn, cfg jetstrea
 	}
 	e := &s.erasable
 	open(&e.annotations, annotationsBucket())
+	open(&e.desk, deskBucket())
 	open(&e.webhooks, webhooksBucket())
 	open(&e.lanes, lanesBucket())
 	open(&e.dead, deadBucket())
@@ -64,6 +77,7 @@ func (s *Stores) EraseRun(ctx context.Context, run subject.Run, frames []*frame.
 		keys  string
 	}{ // the keys are those of layout.go
 		{s.erasable.annotations, run.Tenant + "." + run.RunID + ".>"},
+		{s.erasable.desk, "assignee." + run.Tenant + "." + run.RunID + ".>"},
 		{s.erasable.lanes, "lane." + run.Tenant + ".*." + run.RunID},
 		{s.erasable.dead, "dead." + run.Tenant + ".*." + run.RunID + ".>"},
 		{s.Quarantine, "run." + run.Tenant + "." + run.RunID},
@@ -88,6 +102,7 @@ func (s *Stores) EraseTenant(ctx context.Context, tenant string) error {
 		{s.erasable.lanes, "*." + tenant + ".>"},
 		{s.erasable.dead, "*." + tenant + ".>"},
 		{s.erasable.annotations, tenant + ".>"},
+		{s.erasable.desk, "*." + tenant + ".>"},
 		{s.Claims, "*." + tenant + ".>"},
 		{s.Quarantine, "*." + tenant + ".>"},
 		{s.Retention, "*." + tenant + ".>"},

@@ -45,7 +45,9 @@ type Stores struct {
 	AuditKeys kv.Store
 	// Annotations stores annotations, Notices publishes new ones.
 	Annotations kv.Store
-	Notices     *notify.Hub
+	// Desk stores saved views and the assignees of questions.
+	Desk    kv.Store
+	Notices *notify.Hub
 	// RateUsage carries what gateways admitted.
 	RateUsage *notify.Hub
 	Assets    blob.Store
@@ -233,6 +235,7 @@ func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config)
 		ctx, conn, cfg,
 		bucket{&s.AuditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "names of keys in the audit log"}},
 		bucket{&s.Annotations, annotationsBucket()},
+		bucket{&s.Desk, deskBucket()},
 		bucket{
 			&s.Records,
 			jetkv.Config{

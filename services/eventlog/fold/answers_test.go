@@ -165,7 +165,7 @@ func TestAnswers_NameWhyNoDocumentWasRead(t *testing.T) {
 		require.Equal(t, "Accepted on attempt 2 after "+want[1], x.Headline)
 		require.Equal(t, "broken JSON repaired", x.Calls[1].Recovery.Words)
 		require.Equal(t, "payload", x.Turn)
-		require.Equal(t, "Asked for the payload alone, as turn: auto chose.", x.Detail)
+		require.Equal(t, "Asked for the payload alone, because turn is auto.", x.Detail)
 		var marks []string
 		for _, lane := range run.Timeline.Lanes {
 			for _, m := range lane.Marks {

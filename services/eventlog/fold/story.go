@@ -100,7 +100,7 @@ func tell(x *view.Execution) {
 	}
 	x.Story = storyOfExecution(x)
 	if form, ok := answerForms[x.Turn]; ok {
-		x.Detail = strings.TrimSpace(x.Detail + " Asked for " + form + ", as turn: auto chose.")
+		x.Detail = strings.TrimSpace(x.Detail + " Asked for " + form + ", because turn is auto.")
 	}
 }
 

@@ -67,6 +67,14 @@ type Principal struct {
 	all           bool
 }
 
+// Subject returns the user that the key is bound to, or the id of the key.
+func (p *Principal) Subject() string {
+	if p.User != "" {
+		return p.User
+	}
+	return p.KeyID
+}
+
 // May reports whether the principal holds a scope.
 func (p *Principal) May(s Scope) bool {
 	return p.all && s != TenantsRead || slices.Contains(p.scopes, s)
@@ -151,8 +159,8 @@ func (s *Spec) addMembership(entry string) error {
 	if !ok || prefix != userPrefix && prefix != groupPrefix && prefix != rolePrefix {
 		return fmt.Errorf("scope %q is not known; want * or some of %v, or %sNAME, %sNAME, %sNAME", entry, known, userPrefix, groupPrefix, rolePrefix)
 	}
-	if name == "" || len(name) > maxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return fmt.Errorf("%s: want a name of 1 to %d printable characters of ASCII, without white space", prefix, maxName)
+	if !IsName(name) {
+		return fmt.Errorf("%s: want a name of %s", prefix, NameRule())
 	}
 	switch prefix {
 	case groupPrefix:
@@ -166,6 +174,16 @@ func (s *Spec) addMembership(entry string) error {
 		s.User = name
 	}
 	return nil
+}
+
+// IsName reports whether a text may be the name of a user, group or role.
+func IsName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+// NameRule describes such names.
+func NameRule() string {
+	return fmt.Sprintf("1 to %d printable characters of ASCII, without white space", maxName)
 }
 
 // Memberships returns the memberships of the key in the operator's notation.

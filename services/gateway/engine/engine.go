@@ -64,6 +64,9 @@ type Deps struct {
 	TokenLifetime time.Duration
 	// Annotations keeps annotations of runs; nil disables them.
 	Annotations *AnnotationStore
+	// Views keeps saved views, Assignees the assignees of questions; nil disables them.
+	Views     *ViewStore
+	Assignees *AssigneeStore
 	// Webhooks is nil if this host has no webhooks.
 	Webhooks *webhook.Service
 	// Warnings returns what is wrong with the host; nil if there is nothing to ask.

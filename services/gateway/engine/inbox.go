@@ -33,11 +33,15 @@ func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterrupts
 	if err != nil {
 		return nil, err
 	}
+	assigned, err := s.assignments(ctx, p.Tenant, res.GetInterrupts())
+	if err != nil {
+		return nil, err
+	}
 	who := responder(p)
 	out := &hostv1.ListInterruptsResponse{NextCursor: stringOrNil(res.GetNextCursor())}
-	for _, i := range res.GetInterrupts() {
+	for n, i := range res.GetInterrupts() {
 		admitted := mayAnswer(i.GetInterrupt(), who)
-		if req.GetEligible() && !admitted {
+		if req.GetEligible() && !admitted || !wants(req, p, assigned[n].Assignee) {
 			continue
 		}
 		shown := &hostv1.OpenInterrupt{RunId: i.GetRunId(), WorkflowId: i.GetWorkflowId(), Status: i.GetStatus()}
@@ -45,6 +49,9 @@ func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterrupts
 			shown.Interrupt, shown.Answer = &openwopv1.JsonDocument{Json: i.GetInterrupt()}, interruptAnswer(a)
 		} else {
 			shown.Interrupt, shown.Answerable = &openwopv1.JsonDocument{Json: s.withVotes(ctx, p.Tenant, i)}, admitted
+		}
+		if assigned[n].Assignee != "" {
+			shown.Assignment = interruptAssignment(assigned[n])
 		}
 		out.Interrupts = append(out.Interrupts, shown)
 	}

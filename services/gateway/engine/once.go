@@ -60,6 +60,8 @@ var statuses = map[string]string{
 	openwopv1.Engine_UnregisterWebhook_FullMethodName: "204",
 	hostv1.Host_DeleteRun_FullMethodName:              "204",
 	hostv1.Host_ReleaseRun_FullMethodName:             "204",
+	hostv1.Host_ReleaseInterrupt_FullMethodName:       "204",
+	hostv1.Host_DeleteSavedView_FullMethodName:        "204",
 }
 
 // SetStatus is an interceptor that passes the HTTP status of a success to the REST

@@ -150,7 +150,7 @@ func TestDocument_TellsScopesBodiesAndErrors(t *testing.T) {
 	t.Parallel()
 	doc := described(t)
 	for _, r := range rest.Routes {
-		path := strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}", "{node_id}", "{nodeId}", "{webhook_id}", "{webhookId}").Replace(r.Path)
+		path := strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}", "{node_id}", "{nodeId}", "{webhook_id}", "{webhookId}", "{view_id}", "{viewId}").Replace(r.Path)
 		op := doc["paths"].(object)[path].(object)[strings.ToLower(r.HTTP)].(object)
 		responses := op["responses"].(object)
 		scopes, _ := auth.ScopesOf(r.Method)

@@ -139,7 +139,7 @@ func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // jsonPath spells path parameters as the API's JSON does.
 func jsonPath(p string) string {
-	return strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}", "{node_id}", "{nodeId}", "{webhook_id}", "{webhookId}").Replace(p)
+	return strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}", "{node_id}", "{nodeId}", "{webhook_id}", "{webhookId}", "{view_id}", "{viewId}").Replace(p)
 }
 
 // parameters returns those of the path, the query and the headers.

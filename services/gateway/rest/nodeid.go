@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 )
 
 // Node ids are arbitrary text and may contain path separators: a slash, which arrives as %2F,
@@ -20,11 +21,12 @@ const standIn = "-"
 
 type nodeIDKey struct{}
 
-// withNodeID removes the node id from the path of an interrupt's answer if it contains a
-// separator. Other requests are returned unchanged.
+// withNodeID removes the node id from the path of an interrupt's answer or assignee if it contains
+// a separator. Other requests are returned unchanged.
 func withNodeID(r *http.Request) *http.Request {
 	parts := strings.Split(r.URL.EscapedPath(), "/")
-	if len(parts) != 6 || parts[1] != "v1" || parts[2] != "runs" || parts[4] != "interrupts" {
+	if len(parts) == 7 && parts[6] != "assignee" || len(parts) < 6 || len(parts) > 7 ||
+		parts[1] != "v1" || parts[2] != "runs" || parts[4] != "interrupts" {
 		return r
 	}
 	id, err := url.PathUnescape(parts[5])
@@ -49,7 +51,12 @@ type nodeIDs struct{ grpc.ClientConnInterface }
 // Invoke calls a method.
 func (c nodeIDs) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	if id, taken := ctx.Value(nodeIDKey{}).(string); taken {
-		if req, is := args.(*openwopv1.ResolveInterruptByRunRequest); is {
+		switch req := args.(type) {
+		case *openwopv1.ResolveInterruptByRunRequest:
+			req.NodeId = id
+		case *hostv1.AssignInterruptRequest:
+			req.NodeId = id
+		case *hostv1.ReleaseInterruptRequest:
 			req.NodeId = id
 		}
 	}

@@ -14,6 +14,9 @@ const late = item("late", "2026-05-01T11:00:00.000Z", {}, { timeoutMs: 60_000 })
 const soon = item("soon", "2026-05-01T11:30:00.000Z", {}, { timeoutMs: 3_600_000 });
 const tomorrow = item("tomorrow", "2026-05-01T10:00:00.000Z", { approverGroupRefs: ["finance"] }, { timeoutMs: 86_400_000, answerable: false });
 const open = item("open", "2026-05-01T09:00:00.000Z", {}, { workflowId: "hiring" });
+const assigned = (assignee: string): Pick<Item, "assignment"> => ({ assignment: { assignee, assignedBy: "eve", assignedAt: "2026-05-01T11:45:00.000Z" } });
+Object.assign(soon, assigned("ada"));
+Object.assign(tomorrow, assigned("ben"));
 const all = [open, tomorrow, soon, late];
 const ids = (items: Item[]): string[] => items.map((i) => i.question.interruptId);
 const filter = (query: string) => filterOf(new URLSearchParams(query));
@@ -32,11 +35,15 @@ describe("the filter of the inbox", () => {
     ["who=me", ["late", "soon", "open"]],
     ["who=others", ["tomorrow"]],
     ["who=the+group+finance", ["tomorrow"]],
+    ["assignee=me", ["soon"]],
+    ["assignee=none", ["late", "open"]],
+    ["assignee=ben", ["tomorrow"]],
+    ["assignee=eve", []],
     ["workflow=hiring", ["open"]],
     ["kind=Approval&text=REFUND+late", ["late"]],
     ["kind=Form", []],
   ])("%s", (query, want) => {
-    expect(ids(select(all, filter(query), now))).toEqual(want);
+    expect(ids(select(all, filter(query), now, "ada"))).toEqual(want);
   });
 
   test("is in the address, without its defaults", () => {
@@ -52,6 +59,6 @@ describe("the filter of the inbox", () => {
   });
 
   test("offers what the questions have", () => {
-    expect(choices(all)).toEqual({ workflows: ["hiring", "refunds"], kinds: ["Approval"], approvers: ["the group finance"] });
+    expect(choices(all)).toEqual({ workflows: ["hiring", "refunds"], kinds: ["Approval"], approvers: ["the group finance"], assignees: ["ada", "ben"] });
   });
 });

@@ -5,13 +5,17 @@ import type { Item } from "./host";
 export const sorts = { due: "Due first", oldest: "Oldest first", newest: "Newest first" } as const;
 export const dues = { "": "Any due time", overdue: "Overdue", soon: "Due within an hour", day: "Due within a day", dated: "With a due time", none: "Without a due time" } as const;
 
-export type Filter = { text: string; workflow: string; kind: string; who: string; due: keyof typeof dues; sort: keyof typeof sorts };
+export type Filter = { text: string; workflow: string; kind: string; who: string; assignee: string; due: keyof typeof dues; sort: keyof typeof sorts };
 
 /** The values of `who` that name no approver. */
 export const forMe = "me";
 export const forOthers = "others";
 
-const names = ["text", "workflow", "kind", "who", "due", "sort"] as const;
+/** The values of `assignee` that name no assignee. */
+export const mine = "me";
+export const unassigned = "none";
+
+const names = ["text", "workflow", "kind", "who", "assignee", "due", "sort"] as const;
 
 /** Reads a filter from the parameters of an address. Unknown values are ignored. */
 export function filterOf(search: URLSearchParams): Filter {
@@ -23,6 +27,7 @@ export function filterOf(search: URLSearchParams): Filter {
     workflow: get("workflow"),
     kind: get("kind"),
     who: get("who"),
+    assignee: get("assignee"),
     due: Object.hasOwn(dues, due) ? (due as Filter["due"]) : "",
     sort: Object.hasOwn(sorts, sort) ? (sort as Filter["sort"]) : "due",
   };
@@ -40,7 +45,7 @@ export function withFilter(search: URLSearchParams, filter: Filter): URLSearchPa
 }
 
 /** Counts the conditions of a filter. */
-export const conditions = (f: Filter): number => [f.text, f.workflow, f.kind, f.who, f.due].filter((v) => v !== "").length;
+export const conditions = (f: Filter): number => [f.text, f.workflow, f.kind, f.who, f.assignee, f.due].filter((v) => v !== "").length;
 
 const hour = 3_600_000;
 
@@ -51,8 +56,13 @@ function fitsDue(dueAt: string | undefined, due: Filter["due"], now: number): bo
   return due === "overdue" ? left < 0 : due === "soon" ? left < hour : due === "day" ? left < 24 * hour : true;
 }
 
-/** Reports whether a question matches a filter. */
-export function fits(item: Item, f: Filter, now: number): boolean {
+function fitsAssignee(assignee: string | undefined, wanted: string, me: string | undefined): boolean {
+  if (wanted === "") return true;
+  return wanted === unassigned ? assignee === undefined : assignee === (wanted === mine ? me : wanted) && assignee !== undefined;
+}
+
+/** Reports whether a question matches a filter of the subject `me`. */
+export function fits(item: Item, f: Filter, now: number, me?: string): boolean {
   const { question } = item;
   const words = [titleOf(question), item.workflowId, question.nodeId, approvers(question.data) ?? "", item.runId].join("\n").toLowerCase();
   return (
@@ -63,6 +73,7 @@ export function fits(item: Item, f: Filter, now: number): boolean {
     (f.workflow === "" || item.workflowId === f.workflow) &&
     (f.kind === "" || kindLook(question).word === f.kind) &&
     (f.who === "" || (f.who === forMe ? item.answerable : f.who === forOthers ? !item.answerable : approvers(question.data) === f.who)) &&
+    fitsAssignee(item.assignment?.assignee, f.assignee, me) &&
     fitsDue(question.dueAt, f.due, now)
   );
 }
@@ -71,9 +82,9 @@ const asked = (i: Item): string => i.question.requestedAt ?? "";
 const last = "\u{FFFF}"; // after every time
 
 /** Returns the matching questions in the order of the filter. */
-export function select(items: readonly Item[], f: Filter, now: number): Item[] {
+export function select(items: readonly Item[], f: Filter, now: number, me?: string): Item[] {
   return items
-    .filter((i) => fits(i, f, now))
+    .filter((i) => fits(i, f, now, me))
     .toSorted((a, b) => {
       if (f.sort === "due") {
         const first = (a.question.dueAt ?? last).localeCompare(b.question.dueAt ?? last);
@@ -86,10 +97,11 @@ export function select(items: readonly Item[], f: Filter, now: number): Item[] {
 const unique = (values: (string | undefined)[]): string[] => [...new Set(values.filter((v) => v !== undefined))].toSorted((a, b) => a.localeCompare(b));
 
 /** Lists the different values of the questions, for the choices of a filter. */
-export function choices(items: readonly Item[]): { workflows: string[]; kinds: string[]; approvers: string[] } {
+export function choices(items: readonly Item[]): { workflows: string[]; kinds: string[]; approvers: string[]; assignees: string[] } {
   return {
     workflows: unique(items.map((i) => i.workflowId)),
     kinds: unique(items.map((i) => kindLook(i.question).word)),
     approvers: unique(items.map((i) => approvers(i.question.data))),
+    assignees: unique(items.map((i) => i.assignment?.assignee)),
   };
 }

@@ -9,7 +9,9 @@ import type { RunEvent, RunRow } from "../api/model";
 import { record, text } from "../ladder/events";
 import { asks, useRunFeed } from "./feed";
 import type { RunLog } from "../live/runLog";
+import type { Assignment } from "./assign";
 import { questionOf, type Question } from "./question";
+import { notifyTabs, onChangeElsewhere } from "./tabs";
 import type { Elsewhere, Send } from "./useAnswer";
 
 export interface Item {
@@ -20,20 +22,24 @@ export interface Item {
   answerable: boolean;
   /** The recorded answer; undefined while the question is open. */
   answer?: Elsewhere | undefined;
+  /** Who takes care of the question; undefined means no one. */
+  assignment?: Assignment | undefined;
 }
 
-type Row = { runId: string; workflowId: string; interrupt?: Json; answerable?: boolean; answer?: { at: string; by?: string; action?: string; value?: Json } };
+type Row = { runId: string; workflowId: string; interrupt?: Json; answerable?: boolean; answer?: { at: string; by?: string; action?: string; value?: Json }; assignment?: Assignment };
 type Page = { interrupts?: Row[]; nextCursor?: string };
 
 const key = ["interrupts"] as const;
 // Votes create no event, so questions with a quorum are polled. Without a feed, all questions are polled.
 const refresh = 5000;
+// Assignees create no event either.
+const refreshAssignees = 30_000;
 const changeEvery = 300;
 /** The most questions that the inbox loads. */
 export const mostItems = 2000;
 
 const itemsOf = (page: Page): Item[] =>
-  (page.interrupts ?? []).map((i) => ({ runId: i.runId, workflowId: i.workflowId, question: questionOf(i.interrupt), answerable: i.answerable ?? false, answer: i.answer }));
+  (page.interrupts ?? []).map((i) => ({ runId: i.runId, workflowId: i.workflowId, question: questionOf(i.interrupt), answerable: i.answerable ?? false, answer: i.answer, assignment: i.assignment }));
 
 async function list(query: string, signal?: AbortSignal): Promise<Item[]> {
   const out: Item[] = [];
@@ -60,7 +66,7 @@ export function useInbox(live: boolean, workflowId = ""): Inbox {
   const client = useQueryClient();
   const again = (): void => void client.invalidateQueries({ queryKey: [...key, "open"] });
   const [polls, setPolls] = useState(false);
-  const interval = live && polls ? refresh : false;
+  const interval = live && (polls ? refresh : refreshAssignees);
   const of = workflowId && `&workflowId=${encodeURIComponent(workflowId)}`;
   const all = useQuery({ queryKey: [...key, "open", "all", workflowId], queryFn: ({ signal }) => list(of, signal), refetchInterval: interval, staleTime: 1000 });
   const reader = isStatus(all.error, 403);
@@ -72,7 +78,7 @@ export function useInbox(live: boolean, workflowId = ""): Inbox {
   if (needed !== polls) setPolls(needed);
   useEffect(
     () =>
-      onAnswerElsewhere(() => {
+      onChangeElsewhere(() => {
         void client.invalidateQueries({ queryKey: key });
       }),
     [client],
@@ -148,19 +154,6 @@ export function sendTo(runId: string, { nodeId, interruptId }: Pick<Question, "n
     notifyTabs();
     return sent;
   };
-}
-
-const channel = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("waybill-answers");
-
-/** Notifies the other tabs of an answer. */
-function notifyTabs(): void {
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a broadcast channel has one origin
-  channel?.postMessage("answered");
-}
-
-function onAnswerElsewhere(listener: () => void): () => void {
-  channel?.addEventListener("message", listener);
-  return () => channel?.removeEventListener("message", listener);
 }
 
 /** Returns the resolution of a question from the run's events. */

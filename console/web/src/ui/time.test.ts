@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { dateTime, dayTime, minute } from "./time";
+import { dateTime, dayTime, edgeTime, minute } from "./time";
 import { setZone } from "./zone";
 
 beforeEach(() => {
@@ -47,4 +47,10 @@ test("a minute in a zone that has an offset for a name", async () => {
   } finally {
     vi.unstubAllEnvs();
   }
+});
+
+test("the edge of a chart has its day unless that is today, and no zone", () => {
+  expect(edgeTime("2026-11-27T19:20:00.000Z")).toBe("19:20");
+  expect(edgeTime("2024-11-27T23:05:09.120Z")).toBe("27 Nov 2024, 23:05");
+  expect(edgeTime("soon")).toBe("soon");
 });

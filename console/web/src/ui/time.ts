@@ -60,6 +60,14 @@ export function minute(iso: string): string {
   return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : `${here().day.format(at)}, ${here().clock.format(at).slice(0, 5)} ${zoneName(at)}`;
 }
 
+/** A time at the edge of a chart: without its day if that is today, and without the zone, which the page names. */
+export function edgeTime(iso: string): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.valueOf())) return escapeHidden(iso);
+  const time = here().clock.format(at).slice(0, 5);
+  return here().day.format(at) === here().day.format(Date.now()) ? time : `${here().day.format(at)}, ${time}`;
+}
+
 function zoneName(at: Date): string {
   return here().zone.formatToParts(at).find((part) => part.type === "timeZoneName")?.value ?? "";
 }

@@ -166,7 +166,8 @@ function Examples({ state, schema, path, depth }: { state: FormState; schema: Sc
 
 function labelOf(schema: Schema, name: string, required: boolean): string {
   const title = text(schema.title);
-  return `${title ? `${title} (${name})` : name}${required ? "" : ", optional"}`;
+  const label = title === undefined ? name : title.toLowerCase() === name.toLowerCase() ? title : `${title} (${name})`;
+  return `${label}${required ? "" : ", optional"}`;
 }
 
 /** The limits of a value, in words. */

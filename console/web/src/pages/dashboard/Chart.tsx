@@ -1,5 +1,5 @@
 import { useId, type ReactNode } from "react";
-import { duration, minute } from "../../ui/time";
+import { edgeTime, duration, minute } from "../../ui/time";
 import type { Step } from "./series";
 
 /** A series of a chart. The tone is a class that sets its colour. */
@@ -50,7 +50,7 @@ export function Chart({ title, steps, series, format, lines }: Props): ReactNode
   );
 }
 
-const edge = (step: Step | undefined): string => (step ? minute(step.at) : "");
+const edge = (step: Step | undefined): string => (step ? edgeTime(step.at) : "");
 
 type Drawn = { steps: readonly Step[]; series: readonly Series[]; most: number };
 

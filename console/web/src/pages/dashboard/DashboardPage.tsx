@@ -9,6 +9,7 @@ import { useTitle } from "../../ui/title";
 import { useStatistics } from "./host";
 import { Overview } from "./Overview";
 import { Quality } from "./Quality";
+import { Tenants } from "./Tenants";
 import { readView, spans, viewURL, type View } from "./view";
 import "./dashboard.css";
 
@@ -55,6 +56,7 @@ export default function DashboardPage(): ReactNode {
         </div>
       )}
       {data && !empty && (view.view === "quality" ? <Quality data={data} view={view} /> : <Overview data={data} view={view} />)}
+      {data && view.view !== "quality" && <Tenants view={view} />}
     </div>
   );
 }

@@ -149,75 +149,75 @@ function Kept(): ReactNode {
 
 function failureColumns(view: View, runs: Runs): Column<Runs["failures"][number]>[] {
   return [
-    { name: "code", of: (f) => <Link href={runsURL(view, "code", f.code)}>{f.code}</Link> },
-    { name: "runs", num: true, of: (f) => compact(Number(f.count)) },
-    { name: "share", num: true, of: (f) => share(Number(f.count), Number(runs.failed)) },
+    { name: "Code", of: (f) => <Link href={runsURL(view, "code", f.code)}>{f.code}</Link> },
+    { name: "Runs", num: true, of: (f) => compact(Number(f.count)) },
+    { name: "Share", num: true, of: (f) => share(Number(f.count), Number(runs.failed)) },
   ];
 }
 
 function providerColumns(view: View): Column<Statistics["providerFailures"][number]>[] {
   return [
-    { name: "provider", of: (f) => <Link href={runsURL(view, "provider", f.provider)}>{f.provider}</Link> },
-    { name: "code", of: (f) => <code>{f.code}</code> },
-    { name: "attempts", num: true, of: (f) => compact(Number(f.count)) },
+    { name: "Provider", of: (f) => <Link href={runsURL(view, "provider", f.provider)}>{f.provider}</Link> },
+    { name: "Code", of: (f) => <code>{f.code}</code> },
+    { name: "Attempts", num: true, of: (f) => compact(Number(f.count)) },
   ];
 }
 
 function workflowColumns(view: View, usage: Usage): Column<Statistics["workflows"][number]>[] {
   return [
     {
-      name: "workflow",
+      name: "Workflow",
       of: (w) => (
         <Link href={viewURL({ ...view, workflow: w.workflowId })}>
           <Name text={w.workflowId} />
         </Link>
       ),
     },
-    { name: "started", num: true, of: (w) => compact(Number(w.runs.created)) },
-    { name: "failed", num: true, of: (w) => compact(Number(w.runs.failed)) },
-    { name: "success", num: true, of: (w) => rate(w.runs) },
+    { name: "Started", num: true, of: (w) => compact(Number(w.runs.created)) },
+    { name: "Failed", num: true, of: (w) => compact(Number(w.runs.failed)) },
+    { name: "Success", num: true, of: (w) => rate(w.runs) },
     { name: "p50", num: true, of: (w) => took(w.runs.p50Ms) },
     { name: "p95", num: true, of: (w) => took(w.runs.p95Ms) },
-    { name: "calls", num: true, of: (w) => compact(Number(w.usage.calls)) },
-    { name: "tokens", num: true, of: (w) => compact(Number(w.usage.inputTokens) + Number(w.usage.outputTokens)) },
-    { name: "cost", num: true, of: (w) => (w.usage.priced > 0 ? dollars(Number(w.usage.costUsd)) : "–") },
-    { name: "share of cost", num: true, of: (w) => share(Number(w.usage.costUsd), Number(usage.costUsd)) },
+    { name: "Calls", num: true, of: (w) => compact(Number(w.usage.calls)) },
+    { name: "Tokens", num: true, of: (w) => compact(Number(w.usage.inputTokens) + Number(w.usage.outputTokens)) },
+    { name: "Cost", num: true, of: (w) => (w.usage.priced > 0 ? dollars(Number(w.usage.costUsd)) : "–") },
+    { name: "Share of cost", num: true, of: (w) => share(Number(w.usage.costUsd), Number(usage.costUsd)) },
   ];
 }
 
 function modelColumns(view: View): Column<Statistics["models"][number]>[] {
   return [
     {
-      name: "model",
+      name: "Model",
       of: (m) => (
         <Link href={runsURL(view, "model", m.model)}>
           <Name text={`${m.provider}·${m.model}`} />
         </Link>
       ),
     },
-    { name: "calls", num: true, of: (m) => compact(Number(m.usage.calls)) },
-    { name: "tokens in", num: true, of: (m) => compact(Number(m.usage.inputTokens)) },
-    { name: "of them cached", num: true, of: (m) => share(Number(m.usage.cachedTokens), Number(m.usage.inputTokens)) },
-    { name: "tokens out", num: true, of: (m) => compact(Number(m.usage.outputTokens)) },
+    { name: "Calls", num: true, of: (m) => compact(Number(m.usage.calls)) },
+    { name: "Tokens in", num: true, of: (m) => compact(Number(m.usage.inputTokens)) },
+    { name: "Of them cached", num: true, of: (m) => share(Number(m.usage.cachedTokens), Number(m.usage.inputTokens)) },
+    { name: "Tokens out", num: true, of: (m) => compact(Number(m.usage.outputTokens)) },
     { name: "p50", num: true, of: (m) => took(m.usage.p50Ms) },
     { name: "p95", num: true, of: (m) => took(m.usage.p95Ms) },
-    { name: "cost", num: true, of: (m) => (m.usage.priced > 0 ? dollars(Number(m.usage.costUsd)) : "–") },
-    { name: "cost of retries", num: true, of: (m) => (m.usage.priced > 0 ? dollars(Number(m.usage.retryCostUsd)) : "–") },
+    { name: "Cost", num: true, of: (m) => (m.usage.priced > 0 ? dollars(Number(m.usage.costUsd)) : "–") },
+    { name: "Cost of retries", num: true, of: (m) => (m.usage.priced > 0 ? dollars(Number(m.usage.retryCostUsd)) : "–") },
   ];
 }
 
 function activeColumns(truncated: boolean): Column<{ status: string; count: number }>[] {
   return [
-    { name: "status", of: (c) => <Link href={`/?filter=${encodeURIComponent(`status:${c.status}`)}`}>{lookOf(c.status).word}</Link> },
-    { name: "runs", num: true, of: (c) => `${compact(Number(c.count))}${truncated ? "+" : ""}` },
+    { name: "Status", of: (c) => <Link href={`/?filter=${encodeURIComponent(`status:${c.status}`)}`}>{lookOf(c.status).word}</Link> },
+    { name: "Runs", num: true, of: (c) => `${compact(Number(c.count))}${truncated ? "+" : ""}` },
   ];
 }
 
 function keptColumns(): Column<components["schemas"]["WorkflowRetention"]>[] {
   return [
-    { name: "workflow", of: (w) => <Name text={w.workflowId} /> },
-    { name: "runs", num: true, of: (w) => compact(Number(w.runs)) },
-    { name: "kept for", of: (w) => w.retention },
-    { name: "due within a day", num: true, of: (w) => compact(Number(w.due) + Number(w.dueNextDay)) },
+    { name: "Workflow", of: (w) => <Name text={w.workflowId} /> },
+    { name: "Runs", num: true, of: (w) => compact(Number(w.runs)) },
+    { name: "Kept for", of: (w) => w.retention },
+    { name: "Due in a day", num: true, of: (w) => compact(Number(w.due) + Number(w.dueNextDay)) },
   ];
 }

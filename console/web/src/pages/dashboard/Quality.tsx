@@ -80,10 +80,10 @@ export function Quality({ data, view }: { data: Statistics; view: View }): React
 
 function refusalColumns(view: View, failures: number): Column<Refusal>[] {
   return [
-    { name: "reason", of: (r) => reasonWords(r.reason) },
-    { name: "gate", of: (r) => r.gate ?? "no document" },
+    { name: "Reason", of: (r) => reasonWords(r.reason) },
+    { name: "Gate", of: (r) => r.gate ?? "no document" },
     {
-      name: "kind",
+      name: "Kind",
       of: (r) =>
         r.kind ? (
           <Link href={runsURL(view, "kind", r.kind)}>
@@ -94,27 +94,27 @@ function refusalColumns(view: View, failures: number): Column<Refusal>[] {
         ),
     },
     {
-      name: "model",
+      name: "Model",
       of: (r) => (
         <Link href={runsURL(view, "model", r.model)}>
           <Name text={`${r.provider}·${r.model}`} />
         </Link>
       ),
     },
-    { name: "answers", num: true, of: (r) => compact(Number(r.count)) },
-    { name: "share", num: true, of: (r) => share(Number(r.count), failures) },
+    { name: "Answers", num: true, of: (r) => compact(Number(r.count)) },
+    { name: "Share", num: true, of: (r) => share(Number(r.count), failures) },
   ];
 }
 
 function answerColumns(): Column<Statistics["models"][number]>[] {
   return [
-    { name: "model", of: (m) => <Name text={`${m.provider}·${m.model}`} /> },
-    { name: "answers", num: true, of: (m) => compact(Number(m.usage.answers)) },
-    { name: "accepted first", num: true, of: (m) => share(Number(m.usage.acceptedFirst), Number(m.usage.answers)) },
-    { name: "after a correction", num: true, of: (m) => share(Number(m.usage.corrected), Number(m.usage.answers)) },
-    { name: "given up", num: true, of: (m) => share(givenUp(m.usage), Number(m.usage.answers)) },
-    { name: "as a fallback", num: true, of: (m) => compact(Number(m.usage.fallbacks)) },
-    { name: "of them accepted", num: true, of: (m) => share(Number(m.usage.fallbacksAccepted), Number(m.usage.fallbacks)) },
-    { name: "cost of retries", num: true, of: (m) => (m.usage.priced > 0 ? dollars(Number(m.usage.retryCostUsd)) : "–") },
+    { name: "Model", of: (m) => <Name text={`${m.provider}·${m.model}`} /> },
+    { name: "Answers", num: true, of: (m) => compact(Number(m.usage.answers)) },
+    { name: "Accepted first", num: true, of: (m) => share(Number(m.usage.acceptedFirst), Number(m.usage.answers)) },
+    { name: "After a correction", num: true, of: (m) => share(Number(m.usage.corrected), Number(m.usage.answers)) },
+    { name: "Given up", num: true, of: (m) => share(givenUp(m.usage), Number(m.usage.answers)) },
+    { name: "As a fallback", num: true, of: (m) => compact(Number(m.usage.fallbacks)) },
+    { name: "Of them accepted", num: true, of: (m) => share(Number(m.usage.fallbacksAccepted), Number(m.usage.fallbacks)) },
+    { name: "Cost of retries", num: true, of: (m) => (m.usage.priced > 0 ? dollars(Number(m.usage.retryCostUsd)) : "–") },
   ];
 }

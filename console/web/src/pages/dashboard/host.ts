@@ -24,3 +24,14 @@ export function useStatistics({ span, workflow }: View) {
     refetchInterval: refreshMs,
   });
 }
+
+/** The totals of every tenant in a span, for operators. */
+export function useTenants({ span }: View, on: boolean) {
+  return useQuery({
+    queryKey: ["statistics", "tenants", span.id],
+    queryFn: ({ signal }) => body(api.GET("/v1/statistics/tenants", { params: { query: { since: new Date(Date.now() - span.ms).toISOString() } }, signal })),
+    enabled: on,
+    staleTime: 0,
+    refetchInterval: refreshMs,
+  });
+}

@@ -1,5 +1,5 @@
 import { useId, useState, type ReactNode } from "react";
-import { choices, conditions, dues, forMe, forOthers, sorts, type Filter } from "../../inbox/filter";
+import { choices, conditions, dues, forMe, forOthers, mine, sorts, unassigned, type Filter } from "../../inbox/filter";
 import type { Item } from "../../inbox/host";
 import { escapeHidden } from "../../ui/escape";
 
@@ -21,12 +21,13 @@ export function Filters({ items, filter, change }: Props): ReactNode {
       <div id={id} className={shown ? "filter-choices shown" : "filter-choices"}>
         <Choice name="Workflow" value={filter.workflow} options={[["", "All workflows"], ...all.workflows.map(same)]} onChange={set("workflow")} />
         <Choice name="Kind" value={filter.kind} options={[["", "All kinds"], ...all.kinds.map(same)]} onChange={set("kind")} />
-        <Choice name="Assignee" value={filter.who} options={[["", "Any assignee"], [forMe, "I may answer"], [forOthers, "For others"], ...all.approvers.map((a): Option => [a, `For ${a}`])]} onChange={set("who")} />
+        <Choice name="Assignee" value={filter.assignee} options={[["", "Any assignee"], [mine, "Assigned to me"], [unassigned, "Unassigned"], ...all.assignees.map((a): Option => [a, `Assigned to ${a}`])]} onChange={set("assignee")} />
+        <Choice name="Who may answer" value={filter.who} options={[["", "For anyone"], [forMe, "For me"], [forOthers, "For others"], ...all.approvers.map((a): Option => [a, `For ${a}`])]} onChange={set("who")} />
         <Choice name="Due" value={filter.due} options={Object.entries(dues)} onChange={set("due")} />
         <Choice name="Order" value={filter.sort} options={Object.entries(sorts)} onChange={set("sort")} />
       </div>
       {count + (filter.text ? 1 : 0) > 0 && (
-        <button type="button" className="quiet" onClick={() => change({ text: "", workflow: "", kind: "", who: "", due: "", sort: filter.sort })}>
+        <button type="button" className="quiet" onClick={() => change({ text: "", workflow: "", kind: "", who: "", assignee: "", due: "", sort: filter.sort })}>
           Clear filters
         </button>
       )}

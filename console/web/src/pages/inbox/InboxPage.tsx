@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useShortcuts } from "../../app/keys";
-import { filterOf, select, withFilter } from "../../inbox/filter";
+import { useSubject } from "../../inbox/assign";
+import { choices, filterOf, select, withFilter } from "../../inbox/filter";
 import { mostItems, useAnswered, useInbox, type Item } from "../../inbox/host";
 import { approvers, kindLook, titleOf, votesInWords } from "../../inbox/question";
 import { Due, When } from "../../inbox/When";
@@ -58,7 +59,8 @@ function Open({ search }: { search: URLSearchParams }): ReactNode {
   const filter = filterOf(search);
   const wanted = search.get("i");
   const all = inbox.items ?? [];
-  const items = select(all, filter, now);
+  const me = useSubject();
+  const items = select(all, filter, now, me);
   const settled = inbox.items !== undefined;
   const listed = wanted === null ? (settled ? (items.find((i) => i.answerable) ?? items[0]) : undefined) : all.find((i) => idOf(i) === wanted);
   // An opened question stays visible after it is answered and removed from the list; its place shows which one is next.
@@ -145,7 +147,7 @@ function Open({ search }: { search: URLSearchParams }): ReactNode {
             </nav>
           </div>
           {shown ? (
-            <Opened key={idOf(shown)} item={shown} reader={inbox.reader} refetch={inbox.refetch} next={following && <NextQuestion item={following} search={search} />} back={withoutQuestion(search)} />
+            <Opened key={idOf(shown)} item={shown} reader={inbox.reader} known={choices(all).assignees} refetch={inbox.refetch} next={following && <NextQuestion item={following} search={search} />} back={withoutQuestion(search)} />
           ) : wanted !== null && settled ? (
             <OpenedById key={wanted} runId={search.get("run")} interruptId={wanted} back={withoutQuestion(search)} next={items[0] && <NextQuestion item={items[0]} search={search} />} />
           ) : (
@@ -202,14 +204,16 @@ function useListKeys(next: () => void, previous: () => void, toggle: () => void)
         requestAnimationFrame(() => control("edit")?.focus());
       },
     },
+    { keys: "m", does: "Focus Claim, which assigns the question to you, or Release; Enter presses it", run: () => control("claim")?.focus() },
     { keys: "c", does: "Write a comment, or the first answer", run: () => control("comment")?.focus() },
   ]);
 }
 
 type EntryProps = { item: Item; href: string; current: boolean; chosen?: boolean | undefined; onChoose?: () => void };
 
-function Entry({ item: { question, workflowId, answer, answerable }, href, current, chosen, onChoose }: EntryProps): ReactNode {
+function Entry({ item: { question, workflowId, answer, answerable, assignment }, href, current, chosen, onChoose }: EntryProps): ReactNode {
   const look = kindLook(question);
+  const me = useSubject();
   const link = useRef<HTMLAnchorElement>(null);
   useEffect(() => {
     if (current) link.current?.scrollIntoView({ block: "nearest" });
@@ -236,6 +240,12 @@ function Entry({ item: { question, workflowId, answer, answerable }, href, curre
           ) : (
             <>
               {question.dueAt && <Due at={question.dueAt} />}
+              {assignment && (
+                <span className="assigned">
+                  <Icon name="person" /> <span className="unseen">assigned to </span>
+                  {assignment.assignee === me ? "you" : <Name text={assignment.assignee} />}
+                </span>
+              )}
               {question.votes && <span>{votesInWords(question.votes)}</span>}
               {approvers(question.data) !== undefined ? <span>for <Name text={approvers(question.data) ?? ""} /></span> : !answerable && <span>for others</span>}
             </>
@@ -302,7 +312,7 @@ function Answered({ search }: { search: URLSearchParams }): ReactNode {
               ))}
             </nav>
           </div>
-          {shown ? <Opened key={idOf(shown)} item={shown} reader={false} refetch={refetch} back={withoutQuestion(search)} /> : <p className="empty">Choose a question.</p>}
+          {shown ? <Opened key={idOf(shown)} item={shown} reader={false} known={[]} refetch={refetch} back={withoutQuestion(search)} /> : <p className="empty">Choose a question.</p>}
         </div>
       )}
     </>

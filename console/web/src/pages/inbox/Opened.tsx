@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { CopyAs } from "../../copyas/CopyAs";
 import { answerRequest } from "../../copyas/requests";
+import { Assignee } from "../../inbox/Assignee";
 import { findResolution, isUntrusted, provenanceIn, questionIn, resolutionIn, sendTo, type Item } from "../../inbox/host";
 import { approvers } from "../../inbox/question";
 import { QuestionCard } from "../../inbox/QuestionCard";
@@ -9,10 +10,10 @@ import { useRunLog } from "../../live/useRunLog";
 import { shortId } from "../../ui/Id";
 import { Name } from "../../ui/Text";
 
-type Props = { item: Item; reader: boolean; refetch: () => void; back: string; next?: ReactNode };
+type Props = { item: Item; reader: boolean; known: readonly string[]; refetch: () => void; back: string; next?: ReactNode };
 
 /** The opened question of the inbox. */
-export function Opened({ item, reader, refetch, back, next }: Props): ReactNode {
+export function Opened({ item, reader, known, refetch, back, next }: Props): ReactNode {
   const { runId, workflowId, question, answer } = item;
   const log = useRunLog(runId);
   const path = `/runs/${encodeURIComponent(runId)}`;
@@ -26,6 +27,7 @@ export function Opened({ item, reader, refetch, back, next }: Props): ReactNode 
       <p className="inbox-back">
         <Link href={back}>All questions</Link>
       </p>
+      {!answer && !reader && <Assignee item={item} known={known} />}
       <QuestionCard
         question={question}
         send={sendTo(runId, question)}

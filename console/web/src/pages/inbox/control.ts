@@ -12,7 +12,8 @@ const controls = {
 const unreachable = "[hidden], .artifact, details:not([open]) > :not(summary)";
 
 /** Returns a control of the opened question that can be seen. A closed panel stays in the document with what was typed. */
-export function control(name: keyof typeof controls): HTMLElement | undefined {
+export function control(name: keyof typeof controls | "claim"): HTMLElement | undefined {
+  if (name === "claim") return document.querySelector<HTMLElement>(".assignee [data-claim]:enabled") ?? undefined;
   const [card] = document.getElementsByClassName("question");
   for (const selector of controls[name]) {
     const found = [...(card?.querySelectorAll<HTMLElement>(selector) ?? [])].find((e) => e.closest(unreachable) === null);

@@ -181,7 +181,10 @@ function NoRun({ runId, gone }: { runId: string; gone: boolean }): ReactNode {
   return (
     <Empty icon={gone ? "ban" : "question"} title={title}>
       <p>
-        {gone ? "The host no longer keeps its log." : "No run with this id exists, or you do not have access to it."} <code>{runId}</code>
+        {gone ? "The host no longer keeps its log." : "No run with this id exists, or you do not have access to it."}
+      </p>
+      <p>
+        <code>{runId}</code>
       </p>
       <Link href="/" className="button primary">
         Show all runs

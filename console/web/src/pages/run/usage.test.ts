@@ -14,10 +14,10 @@ it("an unknown count is not zero", () => expect(count(undefined)).toBe("–"));
 
 it.each([
   [undefined, "–"],
-  [0, "0.00 USD"],
-  [1.5, "1.50 USD"],
-  [0.000123, "0.00012 USD"],
-  [parseJson("0.1234567890123456") as number, "0.12 USD"],
+  [0, "$0.00"],
+  [1.5, "$1.50"],
+  [0.000123, "$0.00012"],
+  [parseJson("0.1234567890123456") as number, "$0.12"],
 ])("%s is written %s", (amount, want) => {
   expect(money(amount, "USD")).toBe(want);
 });

@@ -8,17 +8,18 @@ import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Live } from "../../live/Live";
 import { clock, dateTime } from "../../ui/time";
-import { ColumnChoice, useColumns } from "./columns";
+import { ColumnChoice, standard, useColumns } from "./columns";
 import { DateRange } from "./DateRange";
 import { asFilter, formatFilter, jump, parseFilter } from "./filter";
 import { FilterHelp } from "./FilterHelp";
 import { firstOrder, isNewestFirst, readView, sorts, viewURL, type Sort, type View } from "./query";
 import { RunTable } from "./RunTable";
-import { SavedFilters } from "./SavedFilters";
+import { SavedViews } from "./SavedViews";
 import { useSelection } from "./selection";
 import { SelectionBar } from "./SelectionBar";
 import { StatusTabs, useCounts } from "./StatusTabs";
 import { useRuns } from "./useRuns";
+import { findView, nameOf, useViews } from "./views";
 import "./runs.css";
 
 export default function RunsPage(): ReactNode {
@@ -29,7 +30,10 @@ export default function RunsPage(): ReactNode {
   const { filter } = view;
   const runs = useRuns(view);
   const counts = useCounts(filter, runs.changes);
-  const shown = useColumns(view.sort);
+  const views = useViews(!runs.loading);
+  const current = findView(views, view.saved);
+  const shown = useColumns(view.sort, current && { name: nameOf(current), columns: current.columns });
+  const plain = filter === "" && isNewestFirst(view) && shown.ids.toSorted().join() === standard.toSorted().join();
   const list = useRef<HTMLTableSectionElement>(null);
   const search = useRef<HTMLInputElement>(null);
   useShortcuts([
@@ -57,7 +61,9 @@ export default function RunsPage(): ReactNode {
           </Link>
         )}
       </div>
-      <FilterBar key={filter} view={view} onChange={setFilter} input={search} />
+      <FilterBar key={filter} view={view} onChange={setFilter} input={search}>
+        <SavedViews views={views} current={current} shown={view} columns={shown.ids} plain={plain} />
+      </FilterBar>
       <StatusTabs view={view} counts={counts} />
       <div className="list-tools">
         <DateRange key={filter} filter={filter} onChange={setFilter} />
@@ -107,9 +113,9 @@ function SortChoice({ view, onChange }: SortProps): ReactNode {
   );
 }
 
-type BarProps = { view: View; onChange: (filter: string) => void; input: { current: HTMLInputElement | null } };
+type BarProps = { view: View; onChange: (filter: string) => void; input: { current: HTMLInputElement | null }; children: ReactNode };
 
-function FilterBar({ view, onChange, input }: BarProps): ReactNode {
+function FilterBar({ view, onChange, input, children }: BarProps): ReactNode {
   const { filter } = view;
   const url = (text: string): string => viewURL({ ...view, filter: text });
   const [, navigate] = useLocation();
@@ -136,7 +142,7 @@ function FilterBar({ view, onChange, input }: BarProps): ReactNode {
         />
         <button type="submit">Filter</button>
       </form>
-      <SavedFilters filter={filter} url={url} />
+      {children}
       <FilterHelp
         filter={filter}
         url={url}

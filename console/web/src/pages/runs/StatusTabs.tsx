@@ -28,7 +28,7 @@ export function StatusTabs({ view, counts }: { view: View; counts: Counts | unde
   const current = parseFilter(view.filter).terms.find((t) => t.name === "status")?.value;
   const shown = statuses.filter((status) => always.has(status) || status === current || (counts?.of(status) ?? 0) > 0);
   const tab = (name: string, status: string | undefined, n: number | undefined): ReactNode => (
-    <li key={name}>
+    <li key={name} data-none={n === 0 && status !== undefined && status !== current ? "" : undefined}>
       <Link href={viewURL({ ...view, filter: withTerm(view.filter, "status", status ? [status] : []) })} aria-current={status === current ? "true" : undefined}>
         {name}
         {n !== undefined && (

@@ -18,13 +18,13 @@ export const columns: readonly Column[] = [
   { id: "node", name: "Last node", sort: "lastNode", num: false, cell: (row) => text(row.lastNode) },
   { id: "model", name: "Model", sort: "model", num: false, cell: (row) => text(row.model) },
   { id: "tokens", name: "Tokens", sort: "tokens", num: true, cell: tokens },
-  { id: "cost", name: "Cost", sort: "cost", num: true, cell: (row) => (row.costUsd === undefined ? none : `$${money(row.costUsd, "USD").replace(" USD", "")}`) },
+  { id: "cost", name: "Cost", sort: "cost", num: true, cell: (row) => (row.costUsd === undefined ? none : money(row.costUsd, "USD")) },
   { id: "waiting", name: "Waiting since", sort: "waitingSince", num: true, cell: (row) => (row.waitingSince ? <Ago at={row.waitingSince} /> : none) },
   { id: "created", name: "Created", sort: "created", num: true, cell: (row) => <Ago at={row.createdAt} /> },
   { id: "took", name: "Took", sort: "duration", num: true, cell: (row) => (row.startedAt && (row.completedAt || !isTerminal(row.status)) ? <Took row={row} from={row.startedAt} /> : none) },
 ];
 
-const standard = ["model", "tokens", "cost", "created", "took"];
+export const standard: readonly string[] = ["model", "tokens", "cost", "created", "took"];
 
 // The whole text is in the title: a narrow column cuts it.
 function text(value: string | undefined): ReactNode {
@@ -65,26 +65,41 @@ export function readColumns(stored: string | null): string[] {
   } catch {
     // nothing, or nothing that this version has written
   }
-  return standard;
+  return [...standard];
 }
 
-export type Shown = { columns: Column[]; has: (id: string) => boolean; toggle: (id: string) => void };
+export type Shown = { ids: string[]; columns: Column[]; has: (id: string) => boolean; toggle: (id: string) => void };
 
-/** The shown columns, kept in this browser. The column that the list is sorted by is always shown. */
-export function useColumns(sort: Sort): Shown {
-  const [ids, setIds] = useState(() => {
+/** The columns of a saved view: its name, and their ids. */
+export type OfView = { name: string; columns: readonly string[] };
+
+/**
+ * The shown columns: those of a saved view, or those kept in this browser. The column that the list is sorted by is
+ * always shown.
+ */
+export function useColumns(sort: Sort, view?: OfView): Shown {
+  const [own, setOwn] = useState(() => {
     try {
       return readColumns(localStorage.getItem(key));
     } catch {
-      return standard; // no storage
+      return [...standard]; // no storage
     }
   });
+  // A change within a view lasts until another one is shown, or until it is saved.
+  const [changed, change] = useState<OfView>();
+  const ofView = view && view.columns.length > 0 ? view : undefined;
+  const ids = ofView ? [...(changed?.name === ofView.name ? changed.columns : ofView.columns)] : own;
   return {
+    ids,
     columns: columns.filter((c) => ids.includes(c.id) || (c.sort === sort && sort !== "created")),
     has: (id) => ids.includes(id),
     toggle: (id) => {
       const next = ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id];
-      setIds(next);
+      if (ofView) {
+        change({ name: ofView.name, columns: next });
+        return;
+      }
+      setOwn(next);
       try {
         localStorage.setItem(key, JSON.stringify(next));
       } catch {

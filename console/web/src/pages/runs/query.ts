@@ -6,7 +6,13 @@ export type Sort = NonNullable<Params["sort"]>;
 export type Order = NonNullable<Params["order"]>;
 
 /** What the list shows: the state that its URL holds. */
-export type View = { filter: string; sort: Sort; order: Order };
+export type View = {
+  filter: string;
+  sort: Sort;
+  order: Order;
+  /** The saved view that the list came from. */
+  saved?: string | undefined;
+};
 
 /** The values to sort by, with the order that answers the usual question. */
 export const sorts: readonly { sort: Sort; name: string; first: Order }[] = [
@@ -26,15 +32,17 @@ export function readView(search: string): View {
   const params = new URLSearchParams(search);
   const sort = sorts.find((s) => s.sort === params.get("sort"))?.sort ?? "created";
   const order = params.get("order");
-  return { filter: params.get("filter") ?? "", sort, order: order === "asc" || order === "desc" ? order : "desc" };
+  const saved = params.get("view");
+  return { filter: params.get("filter") ?? "", sort, order: order === "asc" || order === "desc" ? order : "desc", ...(saved ? { saved } : {}) };
 }
 
 /** Returns the path of a state. */
-export function viewURL({ filter, sort, order }: View): string {
+export function viewURL({ filter, sort, order, saved }: View): string {
   const params = new URLSearchParams({
     ...(filter ? { filter } : {}),
     ...(sort !== "created" ? { sort } : {}),
     ...(order !== "desc" ? { order } : {}),
+    ...(saved ? { view: saved } : {}),
   });
   return params.size > 0 ? `/?${params.toString().replaceAll("+", "%20")}` : "/";
 }

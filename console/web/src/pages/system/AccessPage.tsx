@@ -28,6 +28,11 @@ const permits: { [scope: string]: string } = {
   "artifacts:read": "read assets of runs",
   "system:read": "read the status of the installation",
   "tenants:read": "read the statistics of all tenants",
+  "packs:publish": "reserved by the protocol",
+  "packs:yank": "reserved by the protocol",
+  "packs:yank-revert": "reserved by the protocol",
+  "workspace:read": "reserved by the protocol",
+  "workspace:write": "reserved by the protocol",
 };
 
 /** Who is signed in with which scopes, and which keys were used. */

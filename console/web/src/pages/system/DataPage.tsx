@@ -44,23 +44,23 @@ function Retention(): ReactNode {
           <h2 id="retention">Retention</h2>
           <dl className="members">
             <div>
-              <dt>runs are kept after their end for</dt>
+              <dt>Kept after their end</dt>
               <dd>{data.retention}</dd>
             </div>
             <div>
-              <dt>ended runs</dt>
+              <dt>Ended runs</dt>
               <dd>{count(data.runs)}</dd>
             </div>
             <div>
-              <dt>due to be erased</dt>
+              <dt>Due to be erased</dt>
               <dd>{count(data.due)}</dd>
             </div>
             <div>
-              <dt>due within a day</dt>
+              <dt>Due within a day</dt>
               <dd>{count(data.dueNextDay)}</dd>
             </div>
             <div>
-              <dt>with a legal hold</dt>
+              <dt>With a legal hold</dt>
               <dd>{count(data.holds)}</dd>
             </div>
           </dl>

@@ -1458,7 +1458,13 @@ type ListInterruptsRequest struct {
 	// Only questions that the caller may answer.
 	Eligible *bool `protobuf:"varint,5,opt,name=eligible,proto3,oneof" json:"eligible,omitempty"`
 	// A day in UTC, such as 2026-11-27: the questions that were answered on it, instead of the open ones.
-	AnsweredOn    *string `protobuf:"bytes,6,opt,name=answered_on,json=answeredOn,proto3,oneof" json:"answered_on,omitempty"`
+	AnsweredOn *string `protobuf:"bytes,6,opt,name=answered_on,json=answeredOn,proto3,oneof" json:"answered_on,omitempty"`
+	// Only questions that are assigned to this user or key.
+	Assignee *string `protobuf:"bytes,7,opt,name=assignee,proto3,oneof" json:"assignee,omitempty"`
+	// Only questions that are assigned to the caller.
+	Mine *bool `protobuf:"varint,8,opt,name=mine,proto3,oneof" json:"mine,omitempty"`
+	// Only questions without an assignee.
+	Unassigned    *bool `protobuf:"varint,9,opt,name=unassigned,proto3,oneof" json:"unassigned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1535,6 +1541,27 @@ func (x *ListInterruptsRequest) GetAnsweredOn() string {
 	return ""
 }
 
+func (x *ListInterruptsRequest) GetAssignee() string {
+	if x != nil && x.Assignee != nil {
+		return *x.Assignee
+	}
+	return ""
+}
+
+func (x *ListInterruptsRequest) GetMine() bool {
+	if x != nil && x.Mine != nil {
+		return *x.Mine
+	}
+	return false
+}
+
+func (x *ListInterruptsRequest) GetUnassigned() bool {
+	if x != nil && x.Unassigned != nil {
+		return *x.Unassigned
+	}
+	return false
+}
+
 // ListInterruptsResponse is one page of open questions, by run, newest first. A page may be empty
 // and still have a successor.
 type ListInterruptsResponse struct {
@@ -1601,7 +1628,9 @@ type OpenInterrupt struct {
 	// The caller may answer it; false once it is answered.
 	Answerable bool `protobuf:"varint,5,opt,name=answerable,proto3" json:"answerable,omitempty"`
 	// Who answered it, and when; unset while it is open.
-	Answer        *InterruptAnswer `protobuf:"bytes,6,opt,name=answer,proto3,oneof" json:"answer,omitempty"`
+	Answer *InterruptAnswer `protobuf:"bytes,6,opt,name=answer,proto3,oneof" json:"answer,omitempty"`
+	// Who takes care of it; unset: no one, or it is answered.
+	Assignment    *InterruptAssignment `protobuf:"bytes,7,opt,name=assignment,proto3,oneof" json:"assignment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1674,6 +1703,13 @@ func (x *OpenInterrupt) GetAnswerable() bool {
 func (x *OpenInterrupt) GetAnswer() *InterruptAnswer {
 	if x != nil {
 		return x.Answer
+	}
+	return nil
+}
+
+func (x *OpenInterrupt) GetAssignment() *InterruptAssignment {
+	if x != nil {
+		return x.Assignment
 	}
 	return nil
 }
@@ -6775,7 +6811,7 @@ var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/answers.proto\x1a waybill/host/v1/statistics.proto\x1a\x1cwaybill/host/v1/system.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
+	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/answers.proto\x1a waybill/host/v1/statistics.proto\x1a\x1cwaybill/host/v1/system.proto\x1a\x1bwaybill/host/v1/views.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
 	"\x14PollRunEventsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12(\n" +
 	"\rlast_sequence\x18\x02 \x01(\x03H\x00R\flastSequence\x88\x01\x01\x12\x19\n" +
@@ -6942,7 +6978,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x06_until\"\x12\n" +
 	"\x10WatchRunsRequest\"B\n" +
 	"\x11WatchRunsResponse\x12-\n" +
-	"\x03run\x18\x01 \x01(\v2\x1b.waybill.host.v1.RunSummaryR\x03run\"\xa0\x02\n" +
+	"\x03run\x18\x01 \x01(\v2\x1b.waybill.host.v1.RunSummaryR\x03run\"\xa4\x03\n" +
 	"\x15ListInterruptsRequest\x12\x19\n" +
 	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
 	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12$\n" +
@@ -6951,20 +6987,28 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04kind\x18\x04 \x01(\tH\x03R\x04kind\x88\x01\x01\x12\x1f\n" +
 	"\beligible\x18\x05 \x01(\bH\x04R\beligible\x88\x01\x01\x12$\n" +
 	"\vanswered_on\x18\x06 \x01(\tH\x05R\n" +
-	"answeredOn\x88\x01\x01B\b\n" +
+	"answeredOn\x88\x01\x01\x12\x1f\n" +
+	"\bassignee\x18\a \x01(\tH\x06R\bassignee\x88\x01\x01\x12\x17\n" +
+	"\x04mine\x18\b \x01(\bH\aR\x04mine\x88\x01\x01\x12#\n" +
+	"\n" +
+	"unassigned\x18\t \x01(\bH\bR\n" +
+	"unassigned\x88\x01\x01B\b\n" +
 	"\x06_limitB\t\n" +
 	"\a_cursorB\x0e\n" +
 	"\f_workflow_idB\a\n" +
 	"\x05_kindB\v\n" +
 	"\t_eligibleB\x0e\n" +
-	"\f_answered_on\"\x8e\x01\n" +
+	"\f_answered_onB\v\n" +
+	"\t_assigneeB\a\n" +
+	"\x05_mineB\r\n" +
+	"\v_unassigned\"\x8e\x01\n" +
 	"\x16ListInterruptsResponse\x12>\n" +
 	"\n" +
 	"interrupts\x18\x01 \x03(\v2\x1e.waybill.host.v1.OpenInterruptR\n" +
 	"interrupts\x12$\n" +
 	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
 	"nextCursor\x88\x01\x01B\x0e\n" +
-	"\f_next_cursor\"\x81\x02\n" +
+	"\f_next_cursor\"\xdb\x02\n" +
 	"\rOpenInterrupt\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
@@ -6974,8 +7018,12 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\n" +
 	"answerable\x18\x05 \x01(\bR\n" +
 	"answerable\x12=\n" +
-	"\x06answer\x18\x06 \x01(\v2 .waybill.host.v1.InterruptAnswerH\x00R\x06answer\x88\x01\x01B\t\n" +
-	"\a_answer\"\xa4\x01\n" +
+	"\x06answer\x18\x06 \x01(\v2 .waybill.host.v1.InterruptAnswerH\x00R\x06answer\x88\x01\x01\x12I\n" +
+	"\n" +
+	"assignment\x18\a \x01(\v2$.waybill.host.v1.InterruptAssignmentH\x01R\n" +
+	"assignment\x88\x01\x01B\t\n" +
+	"\a_answerB\r\n" +
+	"\v_assignment\"\xa4\x01\n" +
 	"\x0fInterruptAnswer\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\tR\x02at\x12\x13\n" +
 	"\x02by\x18\x02 \x01(\tH\x00R\x02by\x88\x01\x01\x12\x1b\n" +
@@ -7401,7 +7449,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xc3%\n" +
+	"byteOffset2\xb8)\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -7411,7 +7459,12 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x10BulkAnnotateRuns\x12(.waybill.host.v1.BulkAnnotateRunsRequest\x1a).waybill.host.v1.BulkAnnotateRunsResponse\x12T\n" +
 	"\tWatchRuns\x12!.waybill.host.v1.WatchRunsRequest\x1a\".waybill.host.v1.WatchRunsResponse0\x01\x12a\n" +
 	"\x0eListInterrupts\x12&.waybill.host.v1.ListInterruptsRequest\x1a'.waybill.host.v1.ListInterruptsResponse\x12d\n" +
-	"\x0fCountInterrupts\x12'.waybill.host.v1.CountInterruptsRequest\x1a(.waybill.host.v1.CountInterruptsResponse\x12v\n" +
+	"\x0fCountInterrupts\x12'.waybill.host.v1.CountInterruptsRequest\x1a(.waybill.host.v1.CountInterruptsResponse\x12d\n" +
+	"\x0fAssignInterrupt\x12'.waybill.host.v1.AssignInterruptRequest\x1a(.waybill.host.v1.AssignInterruptResponse\x12g\n" +
+	"\x10ReleaseInterrupt\x12(.waybill.host.v1.ReleaseInterruptRequest\x1a).waybill.host.v1.ReleaseInterruptResponse\x12a\n" +
+	"\x0eListSavedViews\x12&.waybill.host.v1.ListSavedViewsRequest\x1a'.waybill.host.v1.ListSavedViewsResponse\x12[\n" +
+	"\fPutSavedView\x12$.waybill.host.v1.PutSavedViewRequest\x1a%.waybill.host.v1.PutSavedViewResponse\x12d\n" +
+	"\x0fDeleteSavedView\x12'.waybill.host.v1.DeleteSavedViewRequest\x1a(.waybill.host.v1.DeleteSavedViewResponse\x12v\n" +
 	"\x15ListModelCapabilities\x12-.waybill.host.v1.ListModelCapabilitiesRequest\x1a..waybill.host.v1.ListModelCapabilitiesResponse\x12y\n" +
 	"\x16ListModelSubstitutions\x12..waybill.host.v1.ListModelSubstitutionsRequest\x1a/.waybill.host.v1.ListModelSubstitutionsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12y\n" +
@@ -7578,22 +7631,33 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*ReadAnswerResponse)(nil),             // 104: waybill.host.v1.ReadAnswerResponse
 	(*AnswerDocument)(nil),                 // 105: waybill.host.v1.AnswerDocument
 	(*v1.JsonDocument)(nil),                // 106: openwop.v1.JsonDocument
-	(*GetStatisticsRequest)(nil),           // 107: waybill.host.v1.GetStatisticsRequest
-	(*ListTenantStatisticsRequest)(nil),    // 108: waybill.host.v1.ListTenantStatisticsRequest
-	(*ListAnswersRequest)(nil),             // 109: waybill.host.v1.ListAnswersRequest
-	(*ListWebhooksRequest)(nil),            // 110: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 111: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 112: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*RedeliverWebhookEventRequest)(nil),   // 113: waybill.host.v1.RedeliverWebhookEventRequest
-	(*GetSystemRequest)(nil),               // 114: waybill.host.v1.GetSystemRequest
-	(*GetStatisticsResponse)(nil),          // 115: waybill.host.v1.GetStatisticsResponse
-	(*ListTenantStatisticsResponse)(nil),   // 116: waybill.host.v1.ListTenantStatisticsResponse
-	(*ListAnswersResponse)(nil),            // 117: waybill.host.v1.ListAnswersResponse
-	(*ListWebhooksResponse)(nil),           // 118: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 119: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 120: waybill.host.v1.ListWebhookDeliveriesResponse
-	(*RedeliverWebhookEventResponse)(nil),  // 121: waybill.host.v1.RedeliverWebhookEventResponse
-	(*GetSystemResponse)(nil),              // 122: waybill.host.v1.GetSystemResponse
+	(*InterruptAssignment)(nil),            // 107: waybill.host.v1.InterruptAssignment
+	(*AssignInterruptRequest)(nil),         // 108: waybill.host.v1.AssignInterruptRequest
+	(*ReleaseInterruptRequest)(nil),        // 109: waybill.host.v1.ReleaseInterruptRequest
+	(*ListSavedViewsRequest)(nil),          // 110: waybill.host.v1.ListSavedViewsRequest
+	(*PutSavedViewRequest)(nil),            // 111: waybill.host.v1.PutSavedViewRequest
+	(*DeleteSavedViewRequest)(nil),         // 112: waybill.host.v1.DeleteSavedViewRequest
+	(*GetStatisticsRequest)(nil),           // 113: waybill.host.v1.GetStatisticsRequest
+	(*ListTenantStatisticsRequest)(nil),    // 114: waybill.host.v1.ListTenantStatisticsRequest
+	(*ListAnswersRequest)(nil),             // 115: waybill.host.v1.ListAnswersRequest
+	(*ListWebhooksRequest)(nil),            // 116: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 117: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 118: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*RedeliverWebhookEventRequest)(nil),   // 119: waybill.host.v1.RedeliverWebhookEventRequest
+	(*GetSystemRequest)(nil),               // 120: waybill.host.v1.GetSystemRequest
+	(*AssignInterruptResponse)(nil),        // 121: waybill.host.v1.AssignInterruptResponse
+	(*ReleaseInterruptResponse)(nil),       // 122: waybill.host.v1.ReleaseInterruptResponse
+	(*ListSavedViewsResponse)(nil),         // 123: waybill.host.v1.ListSavedViewsResponse
+	(*PutSavedViewResponse)(nil),           // 124: waybill.host.v1.PutSavedViewResponse
+	(*DeleteSavedViewResponse)(nil),        // 125: waybill.host.v1.DeleteSavedViewResponse
+	(*GetStatisticsResponse)(nil),          // 126: waybill.host.v1.GetStatisticsResponse
+	(*ListTenantStatisticsResponse)(nil),   // 127: waybill.host.v1.ListTenantStatisticsResponse
+	(*ListAnswersResponse)(nil),            // 128: waybill.host.v1.ListAnswersResponse
+	(*ListWebhooksResponse)(nil),           // 129: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 130: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 131: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*RedeliverWebhookEventResponse)(nil),  // 132: waybill.host.v1.RedeliverWebhookEventResponse
+	(*GetSystemResponse)(nil),              // 133: waybill.host.v1.GetSystemResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
 	106, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
@@ -7611,150 +7675,161 @@ var file_waybill_host_v1_host_proto_depIdxs = []int32{
 	22,  // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
 	106, // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	23,  // 14: waybill.host.v1.OpenInterrupt.answer:type_name -> waybill.host.v1.InterruptAnswer
-	106, // 15: waybill.host.v1.InterruptAnswer.value:type_name -> openwop.v1.JsonDocument
-	28,  // 16: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	31,  // 17: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
-	15,  // 18: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
-	106, // 19: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	34,  // 20: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	106, // 21: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	34,  // 22: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
-	34,  // 23: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	39,  // 24: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	42,  // 25: waybill.host.v1.DiffWorkflowResponse.changes:type_name -> waybill.host.v1.WorkflowChange
-	106, // 26: waybill.host.v1.WorkflowChange.old:type_name -> openwop.v1.JsonDocument
-	106, // 27: waybill.host.v1.WorkflowChange.new:type_name -> openwop.v1.JsonDocument
-	106, // 28: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	106, // 29: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	106, // 30: waybill.host.v1.GetRunArchiveResponse.archive:type_name -> openwop.v1.JsonDocument
-	53,  // 31: waybill.host.v1.ArchiveRunsResponse.refused:type_name -> waybill.host.v1.RunNotArchived
-	106, // 32: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	106, // 33: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	59,  // 34: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	60,  // 35: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	106, // 36: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	106, // 37: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	66,  // 38: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	67,  // 39: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	70,  // 40: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	73,  // 41: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	82,  // 42: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
-	86,  // 43: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
-	93,  // 44: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
-	94,  // 45: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
-	17,  // 46: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	73,  // 47: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	106, // 48: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	106, // 49: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	106, // 50: waybill.host.v1.ForkNodeRequest.config:type_name -> openwop.v1.JsonDocument
-	106, // 51: waybill.host.v1.ForkNodeRequest.inputs:type_name -> openwop.v1.JsonDocument
-	106, // 52: waybill.host.v1.ForkNodeRequest.outputs:type_name -> openwop.v1.JsonDocument
-	106, // 53: waybill.host.v1.ForkNodeRequest.run_options_overlay:type_name -> openwop.v1.JsonDocument
-	105, // 54: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	106, // 55: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,   // 56: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,   // 57: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	3,   // 58: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
-	6,   // 59: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
-	7,   // 60: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
-	8,   // 61: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
-	18,  // 62: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	20,  // 63: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	24,  // 64: waybill.host.v1.Host.CountInterrupts:input_type -> waybill.host.v1.CountInterruptsRequest
-	64,  // 65: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	68,  // 66: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	26,  // 67: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	29,  // 68: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
-	107, // 69: waybill.host.v1.Host.GetStatistics:input_type -> waybill.host.v1.GetStatisticsRequest
-	108, // 70: waybill.host.v1.Host.ListTenantStatistics:input_type -> waybill.host.v1.ListTenantStatisticsRequest
-	109, // 71: waybill.host.v1.Host.ListAnswers:input_type -> waybill.host.v1.ListAnswersRequest
-	32,  // 72: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	35,  // 73: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	37,  // 74: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	40,  // 75: waybill.host.v1.Host.DiffWorkflow:input_type -> waybill.host.v1.DiffWorkflowRequest
-	43,  // 76: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	45,  // 77: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	47,  // 78: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	49,  // 79: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
-	51,  // 80: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
-	56,  // 81: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	58,  // 82: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	62,  // 83: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	54,  // 84: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	110, // 85: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	111, // 86: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	112, // 87: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	113, // 88: waybill.host.v1.Host.RedeliverWebhookEvent:input_type -> waybill.host.v1.RedeliverWebhookEventRequest
-	71,  // 89: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	74,  // 90: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	76,  // 91: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	78,  // 92: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	80,  // 93: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
-	85,  // 94: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
-	87,  // 95: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
-	89,  // 96: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
-	83,  // 97: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
-	91,  // 98: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
-	114, // 99: waybill.host.v1.Host.GetSystem:input_type -> waybill.host.v1.GetSystemRequest
-	95,  // 100: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	97,  // 101: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	99,  // 102: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	101, // 103: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
-	103, // 104: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,   // 105: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	14,  // 106: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,   // 107: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,   // 108: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
-	10,  // 109: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
-	11,  // 110: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
-	19,  // 111: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	21,  // 112: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	25,  // 113: waybill.host.v1.Host.CountInterrupts:output_type -> waybill.host.v1.CountInterruptsResponse
-	65,  // 114: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	69,  // 115: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	27,  // 116: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	30,  // 117: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	115, // 118: waybill.host.v1.Host.GetStatistics:output_type -> waybill.host.v1.GetStatisticsResponse
-	116, // 119: waybill.host.v1.Host.ListTenantStatistics:output_type -> waybill.host.v1.ListTenantStatisticsResponse
-	117, // 120: waybill.host.v1.Host.ListAnswers:output_type -> waybill.host.v1.ListAnswersResponse
-	33,  // 121: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	36,  // 122: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	38,  // 123: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	41,  // 124: waybill.host.v1.Host.DiffWorkflow:output_type -> waybill.host.v1.DiffWorkflowResponse
-	44,  // 125: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	46,  // 126: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	48,  // 127: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	50,  // 128: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
-	52,  // 129: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
-	57,  // 130: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	61,  // 131: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	63,  // 132: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	55,  // 133: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	118, // 134: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	119, // 135: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	120, // 136: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	121, // 137: waybill.host.v1.Host.RedeliverWebhookEvent:output_type -> waybill.host.v1.RedeliverWebhookEventResponse
-	72,  // 138: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	75,  // 139: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	77,  // 140: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	79,  // 141: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	81,  // 142: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
-	86,  // 143: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
-	88,  // 144: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
-	90,  // 145: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
-	84,  // 146: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
-	92,  // 147: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
-	122, // 148: waybill.host.v1.Host.GetSystem:output_type -> waybill.host.v1.GetSystemResponse
-	96,  // 149: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	98,  // 150: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	100, // 151: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	102, // 152: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
-	104, // 153: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	105, // [105:154] is the sub-list for method output_type
-	56,  // [56:105] is the sub-list for method input_type
-	56,  // [56:56] is the sub-list for extension type_name
-	56,  // [56:56] is the sub-list for extension extendee
-	0,   // [0:56] is the sub-list for field type_name
+	107, // 15: waybill.host.v1.OpenInterrupt.assignment:type_name -> waybill.host.v1.InterruptAssignment
+	106, // 16: waybill.host.v1.InterruptAnswer.value:type_name -> openwop.v1.JsonDocument
+	28,  // 17: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
+	31,  // 18: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
+	15,  // 19: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
+	106, // 20: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	34,  // 21: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	106, // 22: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	34,  // 23: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
+	34,  // 24: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	39,  // 25: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
+	42,  // 26: waybill.host.v1.DiffWorkflowResponse.changes:type_name -> waybill.host.v1.WorkflowChange
+	106, // 27: waybill.host.v1.WorkflowChange.old:type_name -> openwop.v1.JsonDocument
+	106, // 28: waybill.host.v1.WorkflowChange.new:type_name -> openwop.v1.JsonDocument
+	106, // 29: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	106, // 30: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	106, // 31: waybill.host.v1.GetRunArchiveResponse.archive:type_name -> openwop.v1.JsonDocument
+	53,  // 32: waybill.host.v1.ArchiveRunsResponse.refused:type_name -> waybill.host.v1.RunNotArchived
+	106, // 33: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	106, // 34: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	59,  // 35: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	60,  // 36: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	106, // 37: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	106, // 38: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	66,  // 39: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	67,  // 40: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	70,  // 41: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	73,  // 42: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	82,  // 43: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
+	86,  // 44: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
+	93,  // 45: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
+	94,  // 46: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
+	17,  // 47: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	73,  // 48: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	106, // 49: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	106, // 50: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	106, // 51: waybill.host.v1.ForkNodeRequest.config:type_name -> openwop.v1.JsonDocument
+	106, // 52: waybill.host.v1.ForkNodeRequest.inputs:type_name -> openwop.v1.JsonDocument
+	106, // 53: waybill.host.v1.ForkNodeRequest.outputs:type_name -> openwop.v1.JsonDocument
+	106, // 54: waybill.host.v1.ForkNodeRequest.run_options_overlay:type_name -> openwop.v1.JsonDocument
+	105, // 55: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	106, // 56: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,   // 57: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,   // 58: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,   // 59: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,   // 60: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,   // 61: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,   // 62: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	18,  // 63: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	20,  // 64: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	24,  // 65: waybill.host.v1.Host.CountInterrupts:input_type -> waybill.host.v1.CountInterruptsRequest
+	108, // 66: waybill.host.v1.Host.AssignInterrupt:input_type -> waybill.host.v1.AssignInterruptRequest
+	109, // 67: waybill.host.v1.Host.ReleaseInterrupt:input_type -> waybill.host.v1.ReleaseInterruptRequest
+	110, // 68: waybill.host.v1.Host.ListSavedViews:input_type -> waybill.host.v1.ListSavedViewsRequest
+	111, // 69: waybill.host.v1.Host.PutSavedView:input_type -> waybill.host.v1.PutSavedViewRequest
+	112, // 70: waybill.host.v1.Host.DeleteSavedView:input_type -> waybill.host.v1.DeleteSavedViewRequest
+	64,  // 71: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	68,  // 72: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	26,  // 73: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	29,  // 74: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
+	113, // 75: waybill.host.v1.Host.GetStatistics:input_type -> waybill.host.v1.GetStatisticsRequest
+	114, // 76: waybill.host.v1.Host.ListTenantStatistics:input_type -> waybill.host.v1.ListTenantStatisticsRequest
+	115, // 77: waybill.host.v1.Host.ListAnswers:input_type -> waybill.host.v1.ListAnswersRequest
+	32,  // 78: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	35,  // 79: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	37,  // 80: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	40,  // 81: waybill.host.v1.Host.DiffWorkflow:input_type -> waybill.host.v1.DiffWorkflowRequest
+	43,  // 82: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	45,  // 83: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	47,  // 84: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	49,  // 85: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
+	51,  // 86: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
+	56,  // 87: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	58,  // 88: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	62,  // 89: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	54,  // 90: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	116, // 91: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	117, // 92: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	118, // 93: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	119, // 94: waybill.host.v1.Host.RedeliverWebhookEvent:input_type -> waybill.host.v1.RedeliverWebhookEventRequest
+	71,  // 95: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	74,  // 96: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	76,  // 97: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	78,  // 98: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	80,  // 99: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	85,  // 100: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	87,  // 101: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	89,  // 102: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	83,  // 103: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	91,  // 104: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	120, // 105: waybill.host.v1.Host.GetSystem:input_type -> waybill.host.v1.GetSystemRequest
+	95,  // 106: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	97,  // 107: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	99,  // 108: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	101, // 109: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
+	103, // 110: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,   // 111: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	14,  // 112: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,   // 113: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,   // 114: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
+	10,  // 115: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
+	11,  // 116: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
+	19,  // 117: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	21,  // 118: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	25,  // 119: waybill.host.v1.Host.CountInterrupts:output_type -> waybill.host.v1.CountInterruptsResponse
+	121, // 120: waybill.host.v1.Host.AssignInterrupt:output_type -> waybill.host.v1.AssignInterruptResponse
+	122, // 121: waybill.host.v1.Host.ReleaseInterrupt:output_type -> waybill.host.v1.ReleaseInterruptResponse
+	123, // 122: waybill.host.v1.Host.ListSavedViews:output_type -> waybill.host.v1.ListSavedViewsResponse
+	124, // 123: waybill.host.v1.Host.PutSavedView:output_type -> waybill.host.v1.PutSavedViewResponse
+	125, // 124: waybill.host.v1.Host.DeleteSavedView:output_type -> waybill.host.v1.DeleteSavedViewResponse
+	65,  // 125: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	69,  // 126: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	27,  // 127: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	30,  // 128: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	126, // 129: waybill.host.v1.Host.GetStatistics:output_type -> waybill.host.v1.GetStatisticsResponse
+	127, // 130: waybill.host.v1.Host.ListTenantStatistics:output_type -> waybill.host.v1.ListTenantStatisticsResponse
+	128, // 131: waybill.host.v1.Host.ListAnswers:output_type -> waybill.host.v1.ListAnswersResponse
+	33,  // 132: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	36,  // 133: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	38,  // 134: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	41,  // 135: waybill.host.v1.Host.DiffWorkflow:output_type -> waybill.host.v1.DiffWorkflowResponse
+	44,  // 136: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	46,  // 137: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	48,  // 138: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	50,  // 139: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
+	52,  // 140: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
+	57,  // 141: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	61,  // 142: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	63,  // 143: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	55,  // 144: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	129, // 145: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	130, // 146: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	131, // 147: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	132, // 148: waybill.host.v1.Host.RedeliverWebhookEvent:output_type -> waybill.host.v1.RedeliverWebhookEventResponse
+	72,  // 149: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	75,  // 150: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	77,  // 151: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	79,  // 152: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	81,  // 153: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	86,  // 154: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	88,  // 155: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	90,  // 156: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	84,  // 157: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	92,  // 158: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	133, // 159: waybill.host.v1.Host.GetSystem:output_type -> waybill.host.v1.GetSystemResponse
+	96,  // 160: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	98,  // 161: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	100, // 162: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	102, // 163: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
+	104, // 164: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	111, // [111:165] is the sub-list for method output_type
+	57,  // [57:111] is the sub-list for method input_type
+	57,  // [57:57] is the sub-list for extension type_name
+	57,  // [57:57] is the sub-list for extension extendee
+	0,   // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -7765,6 +7840,7 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_answers_proto_init()
 	file_waybill_host_v1_statistics_proto_init()
 	file_waybill_host_v1_system_proto_init()
+	file_waybill_host_v1_views_proto_init()
 	file_waybill_host_v1_webhook_proto_init()
 	file_waybill_host_v1_host_proto_msgTypes[0].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[1].OneofWrappers = []any{}

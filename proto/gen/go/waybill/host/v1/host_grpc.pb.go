@@ -28,6 +28,11 @@ const (
 	Host_WatchRuns_FullMethodName              = "/waybill.host.v1.Host/WatchRuns"
 	Host_ListInterrupts_FullMethodName         = "/waybill.host.v1.Host/ListInterrupts"
 	Host_CountInterrupts_FullMethodName        = "/waybill.host.v1.Host/CountInterrupts"
+	Host_AssignInterrupt_FullMethodName        = "/waybill.host.v1.Host/AssignInterrupt"
+	Host_ReleaseInterrupt_FullMethodName       = "/waybill.host.v1.Host/ReleaseInterrupt"
+	Host_ListSavedViews_FullMethodName         = "/waybill.host.v1.Host/ListSavedViews"
+	Host_PutSavedView_FullMethodName           = "/waybill.host.v1.Host/PutSavedView"
+	Host_DeleteSavedView_FullMethodName        = "/waybill.host.v1.Host/DeleteSavedView"
 	Host_ListModelCapabilities_FullMethodName  = "/waybill.host.v1.Host/ListModelCapabilities"
 	Host_ListModelSubstitutions_FullMethodName = "/waybill.host.v1.Host/ListModelSubstitutions"
 	Host_ListWorkflows_FullMethodName          = "/waybill.host.v1.Host/ListWorkflows"
@@ -98,6 +103,17 @@ type HostClient interface {
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
 	// CountInterrupts counts the open interrupts of runs. Scope approvals:respond.
 	CountInterrupts(ctx context.Context, in *CountInterruptsRequest, opts ...grpc.CallOption) (*CountInterruptsResponse, error)
+	// AssignInterrupt assigns the open question of a node to a person. Scope approvals:respond.
+	AssignInterrupt(ctx context.Context, in *AssignInterruptRequest, opts ...grpc.CallOption) (*AssignInterruptResponse, error)
+	// ReleaseInterrupt removes the assignee of the open question of a node. Scope approvals:respond.
+	ReleaseInterrupt(ctx context.Context, in *ReleaseInterruptRequest, opts ...grpc.CallOption) (*ReleaseInterruptResponse, error)
+	// ListSavedViews lists the caller's views of the list of runs, and those that others share. Scope
+	// runs:read.
+	ListSavedViews(ctx context.Context, in *ListSavedViewsRequest, opts ...grpc.CallOption) (*ListSavedViewsResponse, error)
+	// PutSavedView saves a view of the caller. Scope runs:read.
+	PutSavedView(ctx context.Context, in *PutSavedViewRequest, opts ...grpc.CallOption) (*PutSavedViewResponse, error)
+	// DeleteSavedView deletes a view of the caller. Scope runs:read.
+	DeleteSavedView(ctx context.Context, in *DeleteSavedViewRequest, opts ...grpc.CallOption) (*DeleteSavedViewResponse, error)
 	// ListModelCapabilities lists model capabilities, the node types that require them and the models
 	// that have them. Scope manifest:read.
 	ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error)
@@ -292,6 +308,56 @@ func (c *hostClient) CountInterrupts(ctx context.Context, in *CountInterruptsReq
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CountInterruptsResponse)
 	err := c.cc.Invoke(ctx, Host_CountInterrupts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) AssignInterrupt(ctx context.Context, in *AssignInterruptRequest, opts ...grpc.CallOption) (*AssignInterruptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AssignInterruptResponse)
+	err := c.cc.Invoke(ctx, Host_AssignInterrupt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ReleaseInterrupt(ctx context.Context, in *ReleaseInterruptRequest, opts ...grpc.CallOption) (*ReleaseInterruptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseInterruptResponse)
+	err := c.cc.Invoke(ctx, Host_ReleaseInterrupt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListSavedViews(ctx context.Context, in *ListSavedViewsRequest, opts ...grpc.CallOption) (*ListSavedViewsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSavedViewsResponse)
+	err := c.cc.Invoke(ctx, Host_ListSavedViews_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) PutSavedView(ctx context.Context, in *PutSavedViewRequest, opts ...grpc.CallOption) (*PutSavedViewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutSavedViewResponse)
+	err := c.cc.Invoke(ctx, Host_PutSavedView_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) DeleteSavedView(ctx context.Context, in *DeleteSavedViewRequest, opts ...grpc.CallOption) (*DeleteSavedViewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteSavedViewResponse)
+	err := c.cc.Invoke(ctx, Host_DeleteSavedView_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -726,6 +792,17 @@ type HostServer interface {
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
 	// CountInterrupts counts the open interrupts of runs. Scope approvals:respond.
 	CountInterrupts(context.Context, *CountInterruptsRequest) (*CountInterruptsResponse, error)
+	// AssignInterrupt assigns the open question of a node to a person. Scope approvals:respond.
+	AssignInterrupt(context.Context, *AssignInterruptRequest) (*AssignInterruptResponse, error)
+	// ReleaseInterrupt removes the assignee of the open question of a node. Scope approvals:respond.
+	ReleaseInterrupt(context.Context, *ReleaseInterruptRequest) (*ReleaseInterruptResponse, error)
+	// ListSavedViews lists the caller's views of the list of runs, and those that others share. Scope
+	// runs:read.
+	ListSavedViews(context.Context, *ListSavedViewsRequest) (*ListSavedViewsResponse, error)
+	// PutSavedView saves a view of the caller. Scope runs:read.
+	PutSavedView(context.Context, *PutSavedViewRequest) (*PutSavedViewResponse, error)
+	// DeleteSavedView deletes a view of the caller. Scope runs:read.
+	DeleteSavedView(context.Context, *DeleteSavedViewRequest) (*DeleteSavedViewResponse, error)
 	// ListModelCapabilities lists model capabilities, the node types that require them and the models
 	// that have them. Scope manifest:read.
 	ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error)
@@ -853,6 +930,21 @@ func (UnimplementedHostServer) ListInterrupts(context.Context, *ListInterruptsRe
 }
 func (UnimplementedHostServer) CountInterrupts(context.Context, *CountInterruptsRequest) (*CountInterruptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CountInterrupts not implemented")
+}
+func (UnimplementedHostServer) AssignInterrupt(context.Context, *AssignInterruptRequest) (*AssignInterruptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AssignInterrupt not implemented")
+}
+func (UnimplementedHostServer) ReleaseInterrupt(context.Context, *ReleaseInterruptRequest) (*ReleaseInterruptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReleaseInterrupt not implemented")
+}
+func (UnimplementedHostServer) ListSavedViews(context.Context, *ListSavedViewsRequest) (*ListSavedViewsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSavedViews not implemented")
+}
+func (UnimplementedHostServer) PutSavedView(context.Context, *PutSavedViewRequest) (*PutSavedViewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutSavedView not implemented")
+}
+func (UnimplementedHostServer) DeleteSavedView(context.Context, *DeleteSavedViewRequest) (*DeleteSavedViewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteSavedView not implemented")
 }
 func (UnimplementedHostServer) ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListModelCapabilities not implemented")
@@ -1146,6 +1238,96 @@ func _Host_CountInterrupts_Handler(srv interface{}, ctx context.Context, dec fun
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).CountInterrupts(ctx, req.(*CountInterruptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_AssignInterrupt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AssignInterruptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).AssignInterrupt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_AssignInterrupt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).AssignInterrupt(ctx, req.(*AssignInterruptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ReleaseInterrupt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseInterruptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ReleaseInterrupt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ReleaseInterrupt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ReleaseInterrupt(ctx, req.(*ReleaseInterruptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListSavedViews_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSavedViewsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListSavedViews(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListSavedViews_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListSavedViews(ctx, req.(*ListSavedViewsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_PutSavedView_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutSavedViewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).PutSavedView(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_PutSavedView_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).PutSavedView(ctx, req.(*PutSavedViewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_DeleteSavedView_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteSavedViewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).DeleteSavedView(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_DeleteSavedView_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).DeleteSavedView(ctx, req.(*DeleteSavedViewRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1908,6 +2090,26 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CountInterrupts",
 			Handler:    _Host_CountInterrupts_Handler,
+		},
+		{
+			MethodName: "AssignInterrupt",
+			Handler:    _Host_AssignInterrupt_Handler,
+		},
+		{
+			MethodName: "ReleaseInterrupt",
+			Handler:    _Host_ReleaseInterrupt_Handler,
+		},
+		{
+			MethodName: "ListSavedViews",
+			Handler:    _Host_ListSavedViews_Handler,
+		},
+		{
+			MethodName: "PutSavedView",
+			Handler:    _Host_PutSavedView_Handler,
+		},
+		{
+			MethodName: "DeleteSavedView",
+			Handler:    _Host_DeleteSavedView_Handler,
 		},
 		{
 			MethodName: "ListModelCapabilities",
