@@ -135,7 +135,7 @@ func TestOptions_NameTheSections(t *testing.T) {
 	for _, s := range parts {
 		require.NoError(t, options{only: s}.validate())
 	}
-	require.ErrorContains(t, options{only: "envelops"}.validate(), `-only "envelops": want one of ["runs" "envelopes" "models" "engine" "timers" "cluster" "overload" "cost" "pickup" "callers" "scale"]`)
+	require.ErrorContains(t, options{only: "envelops"}.validate(), `-only "envelops": want one of ["runs" "envelopes" "models" "engine" "timers" "cluster" "overload" "cost" "pickup" "callers" "scale" "sealing"]`)
 }
 
 func TestHostileRow_HoldsRefusalsToTheSameBounds(t *testing.T) {

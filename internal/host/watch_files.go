@@ -242,8 +242,7 @@ func (w *fileWatcher) applyFolders(ctx context.Context, c change) {
 		w.conclude("", err.Error(), true, c)
 		return
 	}
-	delete(w.said, "")
-	w.log.Info("kinds, packs and prompts are loaded again")
+	w.conclude("", "", false, c)
 	for _, dir := range w.workflows { // definitions that lacked something are valid now
 		files, _ := workflowfolder.Files(dir) // without a folder there are none
 		for _, f := range files {
@@ -258,6 +257,7 @@ func (w *fileWatcher) applyFolders(ctx context.Context, c change) {
 func (w *fileWatcher) conclude(name, problem string, unfinished bool, c change) {
 	switch {
 	case problem == "":
+		w.logLoaded(name)
 		delete(w.said, name)
 	case unfinished && !c.broken:
 		w.changed[name] = change{due: time.Now().Add(brokenTime), broken: true}
@@ -268,5 +268,20 @@ func (w *fileWatcher) conclude(name, problem string, unfinished bool, c change) 
 			return
 		}
 		w.log.Warn("workflow skipped; its last valid version stays", "file", name, "reason", problem)
+	}
+}
+
+// logLoaded logs that the folders, or a file that had a mistake, are loaded: as a warning if one came before,
+// so that whoever saw that sees this, too.
+func (w *fileWatcher) logLoaded(name string) {
+	level := slog.LevelInfo
+	if w.said[name] != "" {
+		level = slog.LevelWarn
+	}
+	switch _, err := os.Stat(name); {
+	case name == "":
+		w.log.Log(context.Background(), level, "kinds, packs and prompts are loaded again")
+	case w.said[name] != "" && err == nil:
+		w.log.Log(context.Background(), level, "workflow loaded: it has no mistake any more", "file", name)
 	}
 }

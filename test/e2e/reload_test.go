@@ -89,6 +89,7 @@ func TestDev_ReadsChangedFilesAgain(t *testing.T) {
 		_, doc := get("/schemas/envelopes/vendor.acme.note.schema.json")
 		return strings.Contains(doc, `"body"`)
 	})
+	eventually(t, "its author sees that it is", func() bool { return strings.Contains(h.Log(), "prompts are loaded again") })
 
 	// A pack in a new folder adds a node type, and a template is found.
 	use := `{"id":"desk","name":"desk","version":"1","nodes":[{"id":"a","typeId":"vendor.acme.say","config":{"userPromptRef":"prompt:greet"}}]}`
@@ -165,4 +166,5 @@ func TestDev_IgnoresUnfinishedWorkflows(t *testing.T) {
 	save(t, file, `{"id":"flow","name":"Flow","version":"2","nodes":[{"id":"a","typeId":"core.noop"}]}`)
 	eventually(t, "the new version is registered", func() bool { return version() == "2" })
 	require.Equal(t, 1, strings.Count(h.Log(), "its last valid version stays"))
+	eventually(t, "its author sees that it is", func() bool { return strings.Contains(h.Log(), "workflow loaded: it has no mistake any more") })
 }

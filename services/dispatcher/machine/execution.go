@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"waybill.dev/waybill/protocol/runstate"
+)
 
 // runner takes the steps of a run.
 type runner interface {
@@ -61,6 +65,15 @@ func (c change) advance(now time.Time) []Effect {
 // session that executes its effect.
 func (c change) takeStep(now time.Time) bool {
 	return c.enforceTimeLimit(now) || c.fireTimers(now) || c.restartStopped(now) || c.stepReady(now)
+}
+
+// fireTimers completes waits that are due. An attempt that is out of time is ended by the session that
+// executes it, or by the next one: only that knows whether the call may be repeated (see settleUnknown).
+func (c change) fireTimers(now time.Time) bool {
+	if id, n, ok := c.st.Timer(); ok && n.Status == runstate.NodeRunning && c.needsExecutor(id, n) {
+		return false
+	}
+	return c.Machine.fireTimers(now)
 }
 
 func (change) repair(time.Time) {}

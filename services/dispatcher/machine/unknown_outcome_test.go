@@ -159,6 +159,21 @@ func TestUnknownOutcome_OfAnAttemptOutOfTime(t *testing.T) {
 	}
 }
 
+// A request to a run whose executor is lost does not end the attempt: its retry would repeat the call.
+func TestUnknownOutcome_IsNotDecidedByAChange(t *testing.T) {
+	t.Parallel()
+	p := calling(t, charge("a", `{"timeoutMs":500,"maxRetries":1}`, ""), "")
+	l := lost(t, p)
+	late := at.Add(time.Second)
+	m := machine.NewChange(p, limits, l.state())
+	m.Advance(late)
+	events, _ := m.Pending()
+	require.Empty(t, events)
+	m = machine.New(p, limits, l.state())
+	require.Empty(t, m.Advance(late))
+	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"code":"outcome_unknown"`)
+}
+
 func TestUnknownOutcome_FailsWithWhatAPersonNeeds(t *testing.T) {
 	t.Parallel()
 	p := calling(t, charge("a", "{}", "")+","+one("b", "core.noop", "{}", "{}"), link("e", "a", "b", `,"triggerRule":"any_failed"`))

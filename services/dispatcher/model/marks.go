@@ -13,6 +13,8 @@ type mark struct {
 	ends string
 	// paired means that ends alone has another meaning.
 	paired bool
+	// quoted means that text alone has another meaning.
+	quoted bool
 }
 
 // thinkingMarks are the marks of open models, as their chat templates define them. Tags are recognised by
@@ -35,8 +37,8 @@ var thinkingMarks = []mark{
 	{text: "<|im_start|>user", ends: "<|im_end|>", paired: true},
 	{text: "<|start_header_id|>user<|end_header_id|>", ends: "<|eot_id|>", paired: true},
 	{text: "<|start_header_id|>ipython<|end_header_id|>", ends: "<|eot_id|>", paired: true},
-	{text: "[INST]", ends: "[/INST]", paired: true},
-	{text: "[TOOL_RESULTS]", ends: "[/TOOL_RESULTS]", paired: true},
+	{text: "[INST]", ends: "[/INST]", paired: true, quoted: true},
+	{text: "[TOOL_RESULTS]", ends: "[/TOOL_RESULTS]", paired: true, quoted: true},
 }
 
 // markReader finds marks of thinking in a text.
@@ -73,6 +75,10 @@ func (r *markReader) readMark(at int) (mark, bool) {
 	text := r.text[at:]
 	for _, m := range thinkingMarks {
 		if n := openingSize(text, m.text); n > 0 {
+			if m.quoted && !strings.Contains(text, m.ends) { // a text about the mark
+				r.spend(len(text))
+				continue
+			}
 			return mark{text: text[:n], ends: foldedEnd(text, m.ends), paired: m.paired}, true
 		}
 		if !m.paired && hasPrefixFold(text, m.ends) {
@@ -224,6 +230,8 @@ func foldedEnd(text, end string) string {
 // passThinking skips a block of thinking. Everything before a mark that ends thinking, although none
 // has begun, is thinking, too: the beginning was part of the prompt.
 func (s *searcher) passThinking(m mark) {
+	before := s.text[max(0, s.pos-maxLine):s.pos]
+	beginsLine := onlyMarks(before[strings.LastIndexByte(before, '\n')+1:])
 	s.pos += len(m.text)
 	if m.ends == "" {
 		s.drop()
@@ -234,7 +242,7 @@ func (s *searcher) passThinking(m mark) {
 	s.found.thought = true
 	end := strings.Index(s.text[s.pos:], m.ends)
 	if end < 0 { // the model never came to its answer
-		if !m.paired && strings.TrimSpace(s.text[s.pos:]) != "" { // what precedes its second thoughts is a draft
+		if !m.paired && beginsLine && strings.TrimSpace(s.text[s.pos:]) != "" { // what precedes its second thoughts is a draft
 			s.drop()
 			s.found.thought = true
 		}

@@ -161,8 +161,11 @@ func (r *markReader) isDraft(t tag, at int) bool {
 	after := strings.TrimLeft(r.text[min(at+t.size, len(r.text)):], " \t\r\n")
 	wraps := after == "" || strings.IndexByte("{[\"", after[0]) >= 0 || strings.HasPrefix(after, fence)
 	switch name := strings.ToLower(t.name); name {
-	case "draft", "first_draft", "rough_draft", "example", "examples", "input", "tool_response", "tool_result", "tool_results",
-		"function_response", "function_result", "function_results", "observation", "del":
+	case "input", "del":
+		element := strings.Contains(r.text[at:at+t.size], " ") // of HTML: it has attributes
+		return !element && (!wraps || !r.endsWithDraft())
+	case "draft", "first_draft", "rough_draft", "example", "examples", "tool_response", "tool_result", "tool_results",
+		"function_response", "function_result", "function_results", "observation":
 		return !wraps || !r.endsWithDraft()
 	case "analysis", "plan", "planning", "brainstorm", "brainstorming", "critique", "deliberation", "internal", "cot", "notes":
 		return !wraps

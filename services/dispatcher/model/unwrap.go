@@ -29,6 +29,10 @@ var wrapperNames = []string{
 	"jsontoolcall", "arguments", "args", "parameters", "params", "actioninput",
 }
 
+// noFilledSchema among the names says that values have a member properties of their own. No name has a
+// space.
+const noFilledSchema = "no filled schema"
+
 // companion reports whether a member next to the wrapped value says only what kind of wrapper it is, or is
 // the model's thinking.
 func companion(name string, value json.RawMessage, names []string) bool {
@@ -70,7 +74,7 @@ func unwrap(raw json.RawMessage, names []string) (inner json.RawMessage, ok bool
 	if len(members) > most {
 		return nil, false
 	}
-	if filled, ok := filledSchema(members); ok {
+	if filled, ok := filledSchema(members); ok && !slices.Contains(names, noFilledSchema) {
 		return filled, true
 	}
 	for name, value := range members {
@@ -139,16 +143,27 @@ func plainName(name string) string {
 	}, name)
 }
 
-// wrapperNames returns the names that a wrapper of the requested value can have: also those of the value.
-func (r *reader) wrapperNames() []string {
+// wrapperNames returns the names that a wrapper of a value of the schema can have: also those of the value,
+// but no member of the value, whose own value may satisfy the schema by chance.
+func (r *reader) wrapperNames(s *schema.Schema) []string {
 	names := slices.Clone(wrapperNames)
-	if r.emission == nil {
+	if r.emission != nil {
+		for _, own := range []string{r.expected.name, r.expected.kind, r.expected.kind[strings.LastIndexByte(r.expected.kind, '.')+1:]} {
+			if own != "" {
+				names = append(names, plainName(own))
+			}
+		}
+	}
+	if s == nil {
 		return names
 	}
-	for _, own := range []string{r.expected.name, r.expected.kind, r.expected.kind[strings.LastIndexByte(r.expected.kind, '.')+1:]} {
-		if own != "" {
-			names = append(names, plainName(own))
-		}
+	members := map[string]bool{}
+	for name := range memberNames(s.Document()) {
+		members[plainName(name)] = true
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return members[name] })
+	if members["properties"] {
+		names = append(names, noFilledSchema)
 	}
 	return names
 }
@@ -157,8 +172,11 @@ func (r *reader) wrapperNames() []string {
 // envelope that the node accepts.
 func (r *reader) unwrapped(ctx context.Context, docs []document, s *schema.Schema) ([]document, error) {
 	docs = slices.Clone(docs)
-	names := r.wrapperNames()
+	names := r.wrapperNames(s)
 	for i, d := range docs {
+		if !d.alone && listsScalar(d.raw) {
+			continue // an index or a citation in prose
+		}
 		value, ok, err := r.unwrapValue(ctx, d.raw, s, names)
 		if err != nil {
 			return nil, err
@@ -168,6 +186,17 @@ func (r *reader) unwrapped(ctx context.Context, docs []document, s *schema.Schem
 		}
 	}
 	return docs, nil
+}
+
+// listsScalar reports whether a document is a list of one value that is neither an object nor a list, nor
+// JSON text of one.
+func listsScalar(raw json.RawMessage) bool {
+	var items []json.RawMessage
+	if raw[0] != '[' || json.Unmarshal(raw, &items) != nil || len(items) != 1 || items[0][0] == '{' || items[0][0] == '[' {
+		return false
+	}
+	_, isText := unfenced(items[0])
+	return !isText
 }
 
 // unwrapValue returns the value that a document wraps. ok is false if it wraps none, or is the value itself.
@@ -292,7 +321,7 @@ func (r *reader) turnDocuments(d document) ([]document, bool) {
 	if items, ok := turnDocuments(d); ok {
 		return items, true
 	}
-	names := r.wrapperNames()
+	names := r.wrapperNames(r.requestedSchema().schema)
 	for range maxWrappers {
 		inner, ok := unwrap(d.raw, names)
 		if !ok {

@@ -139,6 +139,26 @@ func TestWrapped_TakesNothingElse(t *testing.T) {
 	}
 }
 
+// A member that the schema has is no wrapper: an answer without another member that it must have is
+// incomplete, although the value of the member satisfies the schema, too.
+func TestWrapped_KeepsMembersOfTheSchema(t *testing.T) {
+	t.Parallel()
+	for source, answer := range map[string]string{
+		`{"type":"object","properties":{"status":{"type":"string"},"data":{"type":"object"}},"required":["status"]}`:                                  `{"data":{"status":"active","id":7}}`,
+		`{"anyOf":[{"type":"string"},{"type":"object","properties":{"text":{"type":"string"},"lang":{"type":"string"}},"required":["text","lang"]}]}`: `{"text":"bonjour"}`,
+		`{"type":"object","properties":{"name":{"type":"string"},"properties":{"type":"object"}},"required":["name"]}`:                                `{"properties":{"name":"x"}}`,
+		`{"type":"object","properties":{"id":{"type":"string"},"result":{"$ref":"#"}},"required":["id"]}`:                                             `{"result":{"id":"x"}}`,
+		`{"type":"object","properties":{"Final_Answer":{"type":"object"},"n":{"type":"number"}},"required":["n"]}`:                                    `{"finalAnswer":{"n":1}}`,
+		`{"type":"string"}`: `The words are ["one"] and so on.`,
+	} {
+		s, err := schema.Compile("s", []byte(source))
+		require.NoError(t, err)
+		got, problem := answerOf(t, s, answer)
+		require.Empty(t, got, answer)
+		require.NotEmpty(t, problem)
+	}
+}
+
 // Other languages, notations and remarks around an answer.
 func TestReports_FindTheAnswerAmidOtherText(t *testing.T) {
 	t.Parallel()
@@ -165,6 +185,10 @@ func TestReports_FindTheAnswerAmidOtherText(t *testing.T) {
 		"reflection after the answer":        task + "\n<reflection>I could have said " + sketch + "</reflection>",
 		"thinking after the answer":          task + "\n<think>Was " + sketch + " better? No.</think>",
 		"a tag that opens last":              task + "\n<think>",
+		"a remark about a tag":               task + "\nI left out the `<notes>` element, and `<think>` is no part of it.",
+		"a remark about thinking":            task + " There is no <think> here.",
+		"an element of HTML":                 "The form needs an <input type=\"email\"> field:\n" + task,
+		"a mark of an instruction":           "The template begins with [INST] and has [TOOL_RESULTS]:\n" + task,
 		"a result of a tool, then an answer": "<tool_response>" + sketch + "</tool_response>\n" + task,
 		"an input, then an answer":           "<input>" + sketch + "</input>\nOutput: " + task,
 		"an answer named example":            "<example>" + task + "</example>",
