@@ -226,7 +226,7 @@ func (j *judge) truth(e ast.Expr) Verdict {
 // compared is a comparison of a value, as an example.
 func compared(name string, s Shape) string {
 	switch {
-	case s.Values != nil:
+	case len(s.Values) > 0:
 		return fmt.Sprintf("%s == %q", name, s.Values[0])
 	case s.Has("number"):
 		return name + " > 0"

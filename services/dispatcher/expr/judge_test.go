@@ -99,3 +99,14 @@ func TestJudge_OfEveryCompiledExpressionReturns(t *testing.T) {
 		require.Empty(t, p.Doubts(shapes), source)
 	}
 }
+
+// An approval that can only be rejected never completes: its action has no value.
+func TestJudge_OfAValueThatCannotBe(t *testing.T) {
+	t.Parallel()
+	none := func([]string) expr.Shape { return expr.Shape{Types: []string{"string"}, Values: []string{}} }
+	for _, source := range []string{`outputs.action`, `outputs.action == "accept"`, `outputs.action in ["accept"]`, `outputs.action.startsWith("a")`} {
+		p, err := expr.CompileBool(expr.Condition, source)
+		require.NoError(t, err, source)
+		require.NotPanics(t, func() { p.Judge(none) }, source)
+	}
+}

@@ -99,7 +99,7 @@ func actionShape(config json.RawMessage) expr.Shape {
 	if strictjson.Read(config, &c) != nil || len(c.Actions) == 0 {
 		return expr.Shape{}
 	}
-	return expr.Shape{
+	return expr.Shape{ // without values if it can only be rejected
 		Types:  []string{"string"},
 		Values: slices.DeleteFunc(c.Actions, func(a string) bool { return a == string(interrupt.Reject) }),
 		Note:   "a rejected approval fails, and edges with the trigger rule any_failed go on from there",

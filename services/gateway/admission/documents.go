@@ -70,12 +70,16 @@ func (g *Gate) Documents() grpc.UnaryServerInterceptor {
 			return nil, err
 		}
 		defer give()
-		if err := pace.WaitN(ctx, min(paced, pace.Burst())); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, g.refuse(tooManyBytes) // its turn comes after its deadline
+		if paced == 0 {
+			return next(ctx, req)
 		}
-		return next(ctx, req)
+		switch err := pace.WaitN(ctx, min(paced, pace.Burst())); {
+		case err == nil:
+			return next(ctx, req)
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		default: // its turn comes after its deadline
+			return nil, g.refuse(tooManyBytes)
+		}
 	}
 }

@@ -78,6 +78,11 @@ func TestDocuments_LargeBodiesArePaced(t *testing.T) {
 		require.InDelta(t, 4, time.Since(began).Seconds(), 0.1, "two at once, then two a second")
 		began = time.Now()
 		require.NoError(t, call(t.Context(), "a", 100))
+		_, err := turns(auth.WithPrincipal(t.Context(), &auth.Principal{Tenant: "b"}), &openwopv1.GetRunRequest{},
+			&grpc.UnaryServerInfo{FullMethod: openwopv1.Engine_GetRun_FullMethodName},
+			func(context.Context, any) (any, error) { return nil, nil }) //nolint:nilnil // not read
+		require.NoError(t, err)
+		require.Zero(t, time.Since(began), "reads do not wait for bodies")
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(call(short, "b", size)))

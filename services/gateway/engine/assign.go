@@ -50,7 +50,7 @@ func (s *Service) AssignInterrupt(ctx context.Context, req *hostv1.AssignInterru
 	if err != nil {
 		return nil, err
 	}
-	if changed {
+	if changed || stored.By == a.By { // a call that ended before its entry is repeated
 		if err := s.recordAssignment(ctx, "interrupt.assigned", q, req.GetNodeId(), assignee); err != nil {
 			return nil, err
 		}
@@ -67,16 +67,9 @@ func (s *Service) ReleaseInterrupt(ctx context.Context, req *hostv1.ReleaseInter
 	if err != nil {
 		return nil, err
 	}
-	had, err := s.deps.Assignees.release(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	if had != "" {
-		if err := s.recordAssignment(ctx, "interrupt.released", q, req.GetNodeId(), had); err != nil {
-			return nil, err
-		}
-	}
-	return &hostv1.ReleaseInterruptResponse{}, nil
+	return &hostv1.ReleaseInterruptResponse{}, s.deps.Assignees.release(ctx, q, func(had string) error {
+		return s.recordAssignment(ctx, "interrupt.released", q, req.GetNodeId(), had)
+	})
 }
 
 // openQuestion returns the open question of a node of the caller's tenant.
@@ -108,7 +101,7 @@ func interruptAssignment(a assignment) *hostv1.InterruptAssignment {
 }
 
 // assignments returns the assignments of open questions, in their order; without an assignee for
-// answered questions.
+// answered questions, and for those whose assignee could not be read, which the error is about.
 func (s *Service) assignments(ctx context.Context, tenant string, list []*eventlogv1.OpenInterrupt) ([]assignment, error) {
 	out := make([]assignment, len(list))
 	if s.deps.Assignees == nil {
@@ -127,6 +120,11 @@ func (s *Service) assignments(ctx context.Context, tenant string, list []*eventl
 		})
 	}
 	return out, g.Wait()
+}
+
+// selectsAssignee reports whether a request selects questions by their assignees.
+func selectsAssignee(req *hostv1.ListInterruptsRequest) bool {
+	return req.Assignee != nil || req.GetMine() || req.GetUnassigned()
 }
 
 // wants reports whether a request selects a question with this assignee; empty means none.

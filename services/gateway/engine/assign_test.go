@@ -96,9 +96,25 @@ func TestAssignInterrupt_OneOfTwoWhoClaimAQuestionGetsIt(t *testing.T) {
 	require.Len(t, r.listed(t, liveKey, &hostv1.ListInterruptsRequest{Assignee: proto.String("u-1")}), 1)
 	require.Nil(t, r.listed(t, betaKey, &hostv1.ListInterruptsRequest{})[0].GetAssignment(), "of another tenant")
 
-	require.Len(t, book.list, 1)
-	require.Equal(t, "interrupt.assigned", book.list[0].Action)
-	require.Equal(t, map[string]any{"nodeId": "gate", "interruptId": "int_1", "assignee": "u-1"}, book.list[0].Details)
+	require.Len(t, book.list, 2, "the repeated call, too: the first could have ended before its entry")
+	for _, e := range book.list {
+		require.Equal(t, "interrupt.assigned", e.Action)
+		require.Equal(t, map[string]any{"nodeId": "gate", "interruptId": "int_1", "assignee": "u-1"}, e.Details)
+	}
+}
+
+// lost is a store whose values cannot be read.
+type lost struct{ kv.Store }
+
+func (lost) Get(context.Context, string) (kv.Entry, error) { return kv.Entry{}, kv.ErrUnavailable }
+
+// Questions can be answered while nobody knows who takes care of them.
+func TestListInterrupts_WithoutTheStoreOfAssignees(t *testing.T) {
+	t.Parallel()
+	r, _ := withAssignees(t, lost{memory.New()})
+	require.Len(t, r.listed(t, opsKey, &hostv1.ListInterruptsRequest{}), 1)
+	_, err := r.ListInterrupts(as(t, opsKey), &hostv1.ListInterruptsRequest{Mine: proto.Bool(true)})
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 }
 
 func TestAssignInterrupt_TakesOverAndReleases(t *testing.T) {

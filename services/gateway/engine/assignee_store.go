@@ -42,8 +42,8 @@ func (s *AssigneeStore) get(ctx context.Context, q question) (a assignment, revi
 	case err != nil:
 		return assignment{}, 0, assigneesUnavailable(err)
 	}
-	if err := json.Unmarshal(e.Value, &a); err != nil {
-		return assignment{}, 0, fmt.Errorf("read assignee: %w", err)
+	if json.Unmarshal(e.Value, &a) != nil { // as if it had none: the next one replaces it
+		return assignment{}, e.Revision, nil
 	}
 	return a, e.Revision, nil
 }
@@ -77,19 +77,25 @@ func (s *AssigneeStore) assign(ctx context.Context, q question, a assignment, re
 	}
 }
 
-// release removes an assignment and returns who had it; empty if the question has none.
-func (s *AssigneeStore) release(ctx context.Context, q question) (string, error) {
+// release removes an assignment, if there is one. record is called before that, so that none is removed
+// without an entry.
+func (s *AssigneeStore) release(ctx context.Context, q question, record func(assignee string) error) error {
 	for {
 		has, revision, err := s.get(ctx, q)
 		if err != nil || revision == 0 {
-			return "", err
+			return err
+		}
+		if has.Assignee != "" {
+			if err := record(has.Assignee); err != nil {
+				return err
+			}
 		}
 		err = s.Store.Delete(ctx, q.key(), revision)
 		switch {
 		case err == nil:
-			return has.Assignee, nil
+			return nil
 		case !errors.Is(err, kv.ErrConflict): // another caller was faster: look again
-			return "", assigneesUnavailable(err)
+			return assigneesUnavailable(err)
 		}
 	}
 }

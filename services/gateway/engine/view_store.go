@@ -64,10 +64,11 @@ func (s *ViewStore) all(ctx context.Context, tenant string) ([]storedView, error
 	if err != nil {
 		return nil, viewsUnavailable(err)
 	}
-	out := make([]storedView, len(entries))
-	for i, e := range entries {
-		if err := json.Unmarshal(e.Value, &out[i]); err != nil {
-			return nil, fmt.Errorf("read view: %w", err)
+	out := make([]storedView, 0, len(entries))
+	for _, e := range entries {
+		var v storedView
+		if json.Unmarshal(e.Value, &v) == nil { // one that cannot be read must not hide the others
+			out = append(out, v)
 		}
 	}
 	return out, nil

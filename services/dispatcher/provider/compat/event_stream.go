@@ -64,11 +64,12 @@ func (s *eventStream) next() bool {
 		return false
 	}
 	event := s.events.Event()
-	if s.done = isDone(event.Data) || isLast(event); s.done {
+	if s.done = isDone(event.Data) || isLast(event) && !hasJSON(event.Data); s.done {
 		return false
 	}
 	s.current = chunk{}
 	s.done, s.err = s.read(event.Type, event.Data, &s.current)
+	s.done = s.done || isLast(event)
 	if _, reported := errors.AsType[*outbound.ServerError](s.err); s.err != nil && !reported {
 		if event.Type == "error" || strictjson.KindOf(event.Data) == "an array" { // errors in another form
 			s.err = &outbound.ServerError{Body: outbound.ParseError(event.Data)}
@@ -81,6 +82,11 @@ func (s *eventStream) next() bool {
 func isDone(data []byte) bool {
 	word := bytes.Trim(data, " \t\r\n\"[]")
 	return bytes.EqualFold(word, []byte("done")) || bytes.HasPrefix(word, []byte("DONE]"))
+}
+
+// hasJSON reports whether the data of an event is an object, which may have the usage or an error.
+func hasJSON(data []byte) bool {
+	return strictjson.KindOf(data) == "an object" && len(membersOf(data)) > 0
 }
 
 // isLast reports whether an event without a part of the answer is named after the end of its stream.

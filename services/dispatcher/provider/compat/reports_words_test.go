@@ -283,3 +283,15 @@ func TestReports_UsageFromTotals(t *testing.T) {
 		require.Equal(t, want, res.Usage, counts)
 	}
 }
+
+// What an event at the end of a stream says counts, whatever its name.
+func TestReports_EventsAtTheEnd(t *testing.T) {
+	t.Parallel()
+	res, err := served{body: delta(wholeText, "") + "event: done\ndata: {\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":5}}\n\n"}.call(t, compat.Config{}, ask(), nil)
+	require.NoError(t, err)
+	require.Equal(t, provider.Usage{InputTokens: 10, OutputTokens: 5, Known: true}, res.Usage)
+	_, err = served{body: delta(`"{"`, "") + "event: end\ndata: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n"}.call(t, compat.Config{}, ask(), nil)
+	e, ok := provider.As(err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, provider.CodeUnavailable, e.Code)
+}
