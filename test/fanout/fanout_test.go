@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -100,11 +101,14 @@ func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
 	case <-following.Done():
 		t.Fatal(group.Wait())
 	}
+	// On a busy machine a connection may be replaced, and the server notices later that the old one has ended.
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.Equal(c, idle.connections, b.held(t).connections)
+	}, time.Minute, 200*time.Millisecond, "connections must not grow with clients")
 	full, fat := b.held(t), memory(t, gateway.PID)
 	t.Logf("%d clients: %+v before, %+v with them; the gateway held %d KiB, then %d KiB: %d KiB a client", n, idle, full, lean>>10, fat>>10, (fat-lean)/n>>10)
 	require.InDelta(t, idle.consumers, full.consumers, replacing, "consumers must not grow with clients")
 	require.InDelta(t, idle.subscriptions, full.subscriptions, replacing, "nor do subscriptions")
-	require.Equal(t, idle.connections, full.connections, "nor do connections")
 	require.LessOrEqual(t, full.consumers, handful)
 	require.Less(t, fat-lean, n*perClient+(64<<20), "memory per client")
 
