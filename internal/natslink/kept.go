@@ -17,6 +17,10 @@ const keptTry = 2 * time.Second
 // change of leaders takes about as long, and many streams change theirs when a server stops.
 const keptGrace = 5 * time.Second
 
+// keptEvery is how long a healthy stream is not asked about again. It is shorter than keptGrace, so that a
+// degraded one is reported no later.
+const keptEvery = keptGrace - time.Second
+
 // Kept monitors streams that hold acknowledged data.
 type Kept struct {
 	want  Copies
@@ -34,21 +38,22 @@ func NewKept(api js.JetStream, want Copies, clock func() time.Time, names ...str
 	return &Kept{want: want, api: api, names: names, clock: clock, well: map[string]time.Time{}}
 }
 
-// Check returns which streams, by name, are degraded or unreachable. It checks all concurrently,
-// with one request each.
+// Check returns which streams, by name, are degraded or unreachable. It checks those concurrently that
+// were not healthy a moment ago, with one request each.
 func (k *Kept) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keptTry)
 	defer cancel()
-	errs := make([]error, len(k.names))
+	due := k.due()
+	errs := make([]error, len(due))
 	var wg sync.WaitGroup
-	for i, name := range k.names {
+	for i, name := range due {
 		wg.Go(func() { errs[i] = k.ask(ctx, name) })
 	}
 	wg.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.clock()
-	for i, name := range k.names {
+	for i, name := range due {
 		switch {
 		case errs[i] == nil:
 			k.well[name] = now
@@ -57,6 +62,19 @@ func (k *Kept) Check(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// due returns the streams to ask about.
+func (k *Kept) due() (names []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.clock()
+	for _, name := range k.names {
+		if now.Sub(k.well[name]) >= keptEvery {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (k *Kept) ask(ctx context.Context, name string) error {

@@ -3,6 +3,7 @@ package natslink_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,9 +18,13 @@ import (
 type unsteady struct {
 	js.JetStream
 	copies map[string]int // 0 means no answer
+	asked  *atomic.Int32
 }
 
 func (u unsteady) Stream(ctx context.Context, name string) (js.Stream, error) {
+	if u.asked != nil {
+		u.asked.Add(1)
+	}
 	n := u.copies[name]
 	if n == 0 {
 		return nil, context.DeadlineExceeded
@@ -51,6 +56,26 @@ func TestKept_BearsWithAChangeOfLeaders(t *testing.T) {
 	require.NoError(t, k.Check(t.Context()))
 	u.copies["A"] = 0
 	require.NoError(t, k.Check(t.Context()))
+}
+
+// Each process checks every second. A healthy stream is asked about less often, one that is not each time.
+func TestKept_AsksSeldomAboutHealthyStreams(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	u := unsteady{copies: map[string]int{"A": 1}, asked: new(atomic.Int32)}
+	k := natslink.NewKept(u, natslink.Copies{Replicas: 1}, func() time.Time { return now }, "A")
+	for range 12 {
+		require.NoError(t, k.Check(t.Context()))
+		now = now.Add(time.Second)
+	}
+	require.EqualValues(t, 3, u.asked.Load())
+	u.copies["A"] = 0
+	for range 12 {
+		_ = k.Check(t.Context())
+		now = now.Add(time.Second)
+	}
+	require.ErrorContains(t, k.Check(t.Context()), "stream A: ")
+	require.EqualValues(t, 16, u.asked.Load())
 }
 
 func TestKept_SeesCopiesThatAreMissingInACluster(t *testing.T) {
