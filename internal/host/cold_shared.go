@@ -88,6 +88,7 @@ func (c *core) openShared(ctx context.Context, o *ColdStore) (*postgres.Store, e
 		return nil, nil //nolint:nilnil // see above
 	}
 	cfg := o.config()
+	cfg.Logger = c.log
 	if o.Bucket != "" {
 		b, err := s3bucket.Open(ctx, o.Bucket, "cold store")
 		if err != nil {
@@ -132,51 +133,27 @@ func (p *process) sealShared(ctx context.Context, o *DispatcherProcess) error {
 	t.store = store
 	t.log = cold.NewLog(p.stores.Log, store, p.eventLogsPast, t.faults)
 	t.log.Doubt()
-	t.sealer = cold.NewSealer(window, cold.SealerDeps{Log: p.stores.Log, Store: store, Past: p.sharedPast, Clock: time.Now, Logger: p.log})
+	p.coldCheck = &coldCheck{hot: p.stores.Log, store: store, log: t.log, logger: p.log, giveUp: o.GiveUpSealed}
+	t.sealer = cold.NewSealer(window, cold.SealerDeps{
+		Log: p.stores.Log, Store: store, Past: p.sharedPast, Whole: p.coldCheck.whole, Clock: time.Now, Logger: p.log,
+	})
 	p.registry.MustRegister(p.coldCollectors()...)
-	p.shared, p.giveUpSealed = store, o.GiveUpSealed
 	return nil
 }
 
-// coldRetry is the pause before the cold store is compared with the log again.
-const coldRetry = 5 * time.Second
-
-// awaitShared returns when the cold store has all sealed runs of the log. Until then no run is sealed, and
-// no sealed run is erased: both would be lost when the database is restored.
-func (p *process) awaitShared(ctx context.Context) error {
-	for said := ""; ctx.Err() == nil; lifecycle.Wait(ctx, coldRetry) {
-		lacks, err := lacksSealed(ctx, p.stores.Log, p.shared)
-		if err == nil && lacks && p.giveUpSealed {
-			err = giveUpSealed(ctx, p.stores.Log, p.shared, p.log)
-			lacks = false
-		}
-		switch {
-		case err == nil && !lacks:
-			p.tiers.log.Trust()
-			return nil
-		case err == nil && said != lackingMessage:
-			said = lackingMessage
-			p.log.Error(said, "remedy", "restore the database of the cold store from the newest backup; if there is none, start a dispatcher once with --give-up-lost-runs")
-		case err != nil && said != err.Error():
-			said = err.Error()
-			p.log.Warn("the cold store cannot be compared with the run log, so no run is sealed; trying again", "error", err)
-		}
-	}
-	return ctx.Err()
-}
-
 // sealInTurn seals while this process is the first dispatcher with a lease. Two that seal for a moment
-// repeat each other's steps, which changes nothing.
+// repeat each other's steps, which changes nothing. Each dispatcher erases, so each compares the store with
+// the log.
 func (p *process) sealInTurn(s *dispatcher.Service) {
 	sealer := p.tiers.sealer
 	if sealer == nil {
 		return
 	}
+	p.group.Start(lifecycle.Part{Name: "cold store", Run: func(ctx context.Context) error {
+		return lifecycle.Restart(ctx, p.log, "cold store", p.coldCheck.watch)
+	}})
 	p.group.Start(lifecycle.Part{Name: "sealing", Run: func(ctx context.Context) error {
 		return lifecycle.Restart(ctx, p.log, "sealing", func(ctx context.Context) error {
-			if err := p.awaitShared(ctx); err != nil {
-				return err
-			}
 			end := func() {}
 			defer func() { end() }()
 			owns := false

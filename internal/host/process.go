@@ -21,7 +21,6 @@ import (
 	"waybill.dev/waybill/internal/mtls"
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
-	"waybill.dev/waybill/internal/runlog/cold/postgres"
 )
 
 // Process are the settings of the server of a separate service process.
@@ -114,9 +113,8 @@ type process struct {
 	operating bool
 	// assetsURL is the URL of assets; empty if they are not served.
 	assetsURL string
-	// shared is the cold store of a dispatcher, nil without one; giveUpSealed gives up what it lacks.
-	shared       *postgres.Store
-	giveUpSealed bool
+	// coldCheck compares the cold store of a dispatcher with the run log; nil without one.
+	coldCheck *coldCheck
 }
 
 // newProcess listens on the addresses and creates the server; nothing is served before serve.

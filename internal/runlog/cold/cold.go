@@ -29,6 +29,10 @@ var ErrDeleted = fmt.Errorf("%w: it was deleted", ErrNotFound)
 // ErrUnavailable means that a store cannot be reached or written at the moment.
 var ErrUnavailable = errors.New("cold store unavailable")
 
+// ErrLacking means that a store lacks runs, or writes, that it had. It is an ErrUnavailable, and ends when the
+// store is restored.
+var ErrLacking = fmt.Errorf("%w: it lacks what it had", ErrUnavailable)
+
 // ErrDamaged means that a part of a store cannot be read, now or later. It is a frame.ErrDamaged.
 var ErrDamaged = fmt.Errorf("%w: cold store damaged", frame.ErrDamaged)
 
@@ -93,6 +97,12 @@ type Store interface {
 	Released(ctx context.Context, run subject.Run) (bool, error)
 	// Totals counts the objects. Errors: ErrUnavailable.
 	Totals(ctx context.Context) (Totals, error)
+}
+
+// Cleaner is a store with contents in another place, from where it does not remove them at once.
+type Cleaner interface {
+	// Clean removes contents of no run there. Errors: ErrUnavailable.
+	Clean(ctx context.Context) error
 }
 
 // Ref names an object by its run and the hash of the run's last frame.

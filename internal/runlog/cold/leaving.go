@@ -161,6 +161,9 @@ func (s *Sealer) drop(ctx context.Context, runs []leaving, how runlog.Removal) e
 			return unavailable(err)
 		}
 	}
+	if err := s.whole(ctx); err != nil { // the last moment at which the log still has what the store has lost
+		return err
+	}
 	errs := make([]error, len(runs))
 	err := together(ctx, len(runs), func(ctx context.Context, i int) error {
 		errs[i] = s.deps.Log.Drop(ctx, runs[i].Run, runs[i].positions, how)

@@ -17,7 +17,7 @@ type Collector struct {
 	sealer *Sealer
 	hot    func(ctx context.Context) (bytes uint64, err error)
 
-	runs, pending, bytes, sealed, failed, partly, removed, unreadable, damaged, aside, unbounded *prometheus.Desc
+	runs, pending, bytes, sealed, failed, partly, removed, unreadable, damaged, aside, unbounded, uncleaned *prometheus.Desc
 }
 
 // NewCollector returns the metrics of a store, of what it cannot read, of the sealer that fills it,
@@ -39,6 +39,7 @@ func NewCollector(store Store, faults *Faults, sealer *Sealer, hot func(context.
 		unbounded: desc("unbounded_erasures_total", "Requested erasures of runs whose frames were released: bytes may stay in a file of the NATS server until more than half of it is removed."),
 		damaged:   desc("damaged_runs_total", "Times that an ended run was not sealed because its frames or its object are damaged."),
 		aside:     desc("unremoved_runs", "Sealed runs whose frames could not be removed from the run log; they are tried again after growing pauses."),
+		uncleaned: desc("clean_failures_total", "Sweeps that could not remove contents without a run from the cold store's bucket; the next sweep tries again."),
 		failed:    desc("sweep_failures_total", "Sweeps for ended runs that failed; the runs stay in the run log and the next sweep tries again."),
 		partly:    desc("partial_erasures_total", "Times that an erasure could not read, or not overwrite, all of a sealed run, because the cold store is damaged."),
 	}
@@ -57,6 +58,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.damaged
 	to <- c.aside
 	to <- c.unbounded
+	to <- c.uncleaned
 }
 
 // Collect reads the metrics. Without an answer of the store, its counts are left out.
@@ -80,6 +82,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(c.removed, prometheus.CounterValue, float64(s.released.Load()), "released")
 		to <- prometheus.MustNewConstMetric(c.damaged, prometheus.CounterValue, float64(s.damaged.Load()))
 		to <- prometheus.MustNewConstMetric(c.aside, prometheus.GaugeValue, float64(s.aside.Load()))
+		to <- prometheus.MustNewConstMetric(c.uncleaned, prometheus.CounterValue, float64(s.uncleaned.Load()))
 		to <- prometheus.MustNewConstMetric(c.failed, prometheus.CounterValue, float64(s.failed.Load()))
 	}
 }

@@ -30,6 +30,8 @@ const (
 	// doubles up to maxPause.
 	minPause = 100 * time.Millisecond
 	maxPause = time.Minute
+	// cleanTimeout limits how long a sweep waits for the place where a store has its contents.
+	cleanTimeout = 10 * time.Second
 )
 
 // SealerDeps are the collaborators of a sealer; the caller owns them.
@@ -37,7 +39,10 @@ type SealerDeps struct {
 	Log   Hot
 	Store Store
 	// Past: frames are removed from the log only when all readers of this host are past them.
-	Past   Past
+	Past Past
+	// Whole returns ErrLacking while the store lacks sealed runs of the log: then a sweep does nothing, as after
+	// any error. nil: the store has them.
+	Whole  func(ctx context.Context) error
 	Clock  func() time.Time
 	Logger *slog.Logger
 	// NeverOverwrite is for tests: frames wait until they can be released.
@@ -69,6 +74,9 @@ type Sealer struct {
 	aside atomic.Int64
 	// failing: the last sweep failed.
 	failing atomic.Bool
+	// uncleaned counts failures to clean the store; littered: the last sweep had one.
+	uncleaned atomic.Int64
+	littered  atomic.Bool
 }
 
 // NewSealer returns a sealer for a hot window. With a window of 0 it only finishes, or discards, what an
@@ -134,6 +142,46 @@ func (s *Sealer) Warnings() (out []string) {
 // Sweep seals all runs whose hot window is over, and removes frames of sealed runs from the log. It first
 // finishes what an earlier process has begun. Errors: runlog.ErrUnavailable, runlog.ErrPermanent.
 func (s *Sealer) Sweep(ctx context.Context) error {
+	if err := s.whole(ctx); err != nil {
+		if errors.Is(err, ErrLacking) {
+			s.Forget() // what is restored may have other pending objects
+		}
+		return err
+	}
+	err := s.sweep(ctx)
+	s.clean(ctx)
+	return err
+}
+
+// whole returns an ErrLacking while the store lacks sealed runs.
+func (s *Sealer) whole(ctx context.Context) error {
+	if s.deps.Whole == nil {
+		return nil
+	}
+	return unavailable(s.deps.Whole(ctx))
+}
+
+// clean removes what the store does not need. A failure stops nothing: no content is read there.
+func (s *Sealer) clean(ctx context.Context) {
+	c, ok := s.deps.Store.(Cleaner)
+	if !ok || ctx.Err() != nil {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, cleanTimeout)
+	defer cancel()
+	err := c.Clean(bounded)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		s.uncleaned.Add(1)
+	}
+	if was := s.littered.Swap(err != nil); err != nil && !was {
+		s.deps.Logger.Warn("encrypted contents of erased runs cannot be removed from the cold store's bucket; they are tried again", "error", err)
+	}
+}
+
+func (s *Sealer) sweep(ctx context.Context) error {
 	failed := s.resume(ctx)
 	if errors.Is(failed, runlog.ErrUnavailable) || ctx.Err() != nil {
 		return failed
@@ -379,8 +427,11 @@ func (s *Sealer) mark(ctx context.Context, run subject.Run) (*leaving, error) {
 	}
 	err = d.Log.Seal(ctx, end.Run, end.Head(), positions)
 	if errors.Is(err, runlog.ErrConflict) {
-		if _, err := d.Log.Last(ctx, run); errors.Is(err, runlog.ErrErased) {
+		switch _, err := d.Log.Last(ctx, run); {
+		case errors.Is(err, runlog.ErrErased):
 			return nil, nil //nolint:nilnil // the erasure reads the object, and deletes it
+		case err != nil && !errors.Is(err, runlog.ErrNotFound): // the run may be erased, or sealed
+			return nil, err
 		}
 		return nil, unavailable(d.Store.Discard(ctx, run, end.Hash)) // the log is one of before the run's end
 	}

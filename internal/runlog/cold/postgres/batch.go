@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -25,6 +26,8 @@ type Bucket interface {
 	Range(ctx context.Context, name string, at, size int64) ([]byte, error)
 	// Delete removes an object, if there is one.
 	Delete(ctx context.Context, name string) error
+	// String returns the address of the bucket, without credentials.
+	String() string
 }
 
 // ErrNoObject means that a bucket has no object of a name, or that it ends before the range.
@@ -48,9 +51,6 @@ func (s *Store) writeBatch(ctx context.Context, objects []*cold.Object) (*batch,
 	if s.cfg.Bucket == nil || len(objects) == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
-	if err := s.collect(ctx); err != nil {
-		return nil, err
-	}
 	b := &batch{name: time.Now().UTC().Format("2006/01/02/") + rand.Text() + batchSuffix, keys: map[*cold.Object][]byte{}, places: map[*cold.Object][]int64{}}
 	var content []byte
 	for _, o := range objects {
@@ -66,6 +66,9 @@ func (s *Store) writeBatch(ctx context.Context, objects []*cold.Object) (*batch,
 		}
 	}
 	err := s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.claim(ctx, tx); err != nil {
+			return err
+		}
 		return tx.QueryRow(ctx, `INSERT INTO batches (name) VALUES ($1) RETURNING id`, b.name).Scan(&b.id)
 	})
 	if err != nil {
@@ -77,6 +80,9 @@ func (s *Store) writeBatch(ctx context.Context, objects []*cold.Object) (*batch,
 	back, err := s.cfg.Bucket.Range(ctx, b.name, 0, int64(len(content)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: read back: %w", cold.ErrUnavailable, err)
+	}
+	if !bytes.Equal(back, content) { // it must not replace an object that can be read
+		return nil, fmt.Errorf("%w: %s: %s has other bytes than were written", cold.ErrUnavailable, s.cfg.Bucket, b.name)
 	}
 	s.batch.keep(b.name, back)
 	return b, nil
@@ -119,6 +125,8 @@ type place struct {
 	at    *int64
 	size  int64
 	key   []byte
+	// in is the address of the batch's bucket.
+	in *string
 }
 
 // overhead is what the encryption of a block adds.
@@ -128,6 +136,9 @@ const overhead = 16
 func (s *Store) fetch(ctx context.Context, run subject.Run, block int, p place) ([]byte, error) {
 	if p.batch == nil || p.at == nil || s.cfg.Bucket == nil {
 		return nil, fmt.Errorf("%w: run %s is in a bucket that this process does not have", cold.ErrUnavailable, run.RunID)
+	}
+	if err := s.mine(p.in); err != nil {
+		return nil, err
 	}
 	sealed, ok := s.batch.part(*p.batch, *p.at, p.size+overhead)
 	if !ok {
@@ -175,59 +186,6 @@ func seal(to, key []byte, run subject.Run, block int, data []byte) ([]byte, erro
 		return nil, err
 	}
 	return aead.Seal(to, nonce, data, about(run)), nil
-}
-
-// removing calls do in a transaction, and removes the batches that have no run after it. Without their keys
-// the contents are unreadable, so a bucket that is away does not keep a run from being erased.
-func (s *Store) removing(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
-	if err := s.transact(ctx, do); err != nil || s.cfg.Bucket == nil {
-		return err
-	}
-	_ = s.collect(ctx) // the next one tries again
-	return nil
-}
-
-const (
-	// collected is how many batches are removed at once.
-	collected = 16
-	// abandoned is when a batch that is being written counts as given up.
-	abandoned = "1 hour"
-)
-
-// collect removes batches without runs: those whose last run was removed, and those whose writer has died.
-func (s *Store) collect(ctx context.Context) error {
-	var ids []int64
-	var names []string
-	err := s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `UPDATE batches SET runs = -1 WHERE id IN (
-			SELECT id FROM batches WHERE runs < 0 OR runs = 0 AND (used OR begun < now() - interval '`+abandoned+`') ORDER BY id LIMIT $1)
-			RETURNING id, name`, collected)
-		if err != nil {
-			return err
-		}
-		var id int64
-		var name string
-		_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error {
-			ids, names = append(ids, id), append(names, name)
-			return nil
-		})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i, name := range names {
-		if err := s.cfg.Bucket.Delete(ctx, name); err != nil {
-			return fmt.Errorf("%w: remove %s: %w", cold.ErrUnavailable, name, err)
-		}
-		if err := s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `DELETE FROM batches WHERE id = $1 AND runs < 0`, ids[i])
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // recentBatch is the last batch that was read back, for the sealer that reads its runs.

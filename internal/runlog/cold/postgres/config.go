@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -25,6 +26,11 @@ type Config struct {
 	MaxConns int
 	// Bucket has the contents of runs; nil stores them in the database.
 	Bucket Bucket
+	// Timeout limits a statement, the wait for another writer, and how long a transaction may be silent before
+	// the server ends it; 0 is 30 seconds.
+	Timeout time.Duration
+	// Logger gets a message when the bucket is not that of the database; nil discards it.
+	Logger *slog.Logger
 }
 
 // Defaults of a Config.
@@ -33,10 +39,9 @@ const (
 	DefaultMaxConns = 4
 )
 
-// Limits of a connection. A statement may wait for another writer.
 const (
-	connectTimeout   = 5 * time.Second
-	statementTimeout = 30 * time.Second
+	connectTimeout = 5 * time.Second
+	defaultTimeout = 30 * time.Second
 )
 
 // schemaName needs no quotes.

@@ -89,9 +89,9 @@ func (s *Store) Data(ctx context.Context, run subject.Run, block int) ([]byte, e
 // locate returns the data of a block, or its place in the bucket.
 func (s *Store) locate(ctx context.Context, run subject.Run, block int) (data []byte, p place, err error) {
 	err = s.view(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `SELECT b.data, b.size, b.place, o.body_key, c.name FROM objects o
+		err := tx.QueryRow(ctx, `SELECT b.data, b.size, b.place, o.body_key, c.name, (SELECT bucket FROM totals) FROM objects o
 			JOIN blocks b ON b.id = o.id AND b.n = $3 LEFT JOIN batches c ON c.id = o.batch
-			WHERE o.tenant = $1 AND o.run_id = $2 AND o.state <> 2`, run.Tenant, run.RunID, block).Scan(&data, &p.size, &p.at, &p.key, &p.batch)
+			WHERE o.tenant = $1 AND o.run_id = $2 AND o.state <> 2`, run.Tenant, run.RunID, block).Scan(&data, &p.size, &p.at, &p.key, &p.batch, &p.in)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("%w: %s", cold.ErrNotFound, run.RunID)
 		}
@@ -144,11 +144,19 @@ func (s *Store) Totals(ctx context.Context) (t cold.Totals, err error) {
 	return t, err
 }
 
-// GivenUp returns the position of the last GiveUp, 0 if there was none. Errors: cold.ErrUnavailable.
+// GivenUp returns the position of the last GiveUp, 0 if there was none. Errors: ErrBehind,
+// cold.ErrUnavailable.
 func (s *Store) GivenUp(ctx context.Context) (until uint64, err error) {
-	var pos int64
+	pos, writes, seen := int64(0), int64(0), s.seen.Load()
 	err = s.view(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `SELECT given_up FROM totals`).Scan(&pos)
+		return tx.QueryRow(ctx, `SELECT given_up, writes FROM totals`).Scan(&pos, &writes)
 	})
-	return uint64(pos), err //nolint:gosec // G115: not negative
+	if err != nil {
+		return 0, err
+	}
+	if err := behind(writes, seen); err != nil {
+		return 0, err
+	}
+	s.note(writes)
+	return uint64(pos), nil //nolint:gosec // G115: not negative
 }

@@ -5,7 +5,8 @@
 // key of its own, which the index has. To delete a run is to delete its key; the batch is removed with its
 // last run. So a bucket costs one request for a hundred runs, and is never written again.
 //
-// A commit waits for the disk, whatever the server's default is. Writers take turns.
+// A commit waits for the disk, whatever the server's default is. Writers take turns, and count their
+// transactions: a database that has fewer than a process has seen has lost some, and is not written.
 package postgres
 
 import (
@@ -13,21 +14,30 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"waybill.dev/waybill/internal/runlog/cold"
 )
 
-//go:embed schema.sql
-var schema string
+// schema creates the tables of version 1, schema2 makes them those of version 2.
+var (
+	//go:embed schema.sql
+	schema string
+	//go:embed schema2.sql
+	schema2 string
+)
 
 // schemaVersion is the version of the tables.
-const schemaVersion = 1
+const schemaVersion = 2
+
+// ErrBehind means that the database lacks writes that this process has seen: after a failover to a standby
+// that was behind, or a restore.
+var ErrBehind = fmt.Errorf("%w: the last writes", cold.ErrLacking)
 
 // States of an object.
 const (
@@ -42,9 +52,13 @@ type Store struct {
 	pool *pgxpool.Pool
 	name string // the schema, quoted
 
-	mu sync.Mutex // guards ready
-	// ready: the tables are there.
-	ready bool
+	// setup has one place, for the call that prepares the tables; ready: they are there.
+	setup chan struct{}
+	ready atomic.Bool
+	// seen is how many writes the database had at least.
+	seen atomic.Int64
+	// strange: the contents are in another bucket than that of this process.
+	strange atomic.Bool
 
 	batch recentBatch
 }
@@ -60,7 +74,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, name: pgx.Identifier{cfg.Schema}.Sanitize()}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{cfg: cfg, name: pgx.Identifier{cfg.Schema}.Sanitize(), setup: make(chan struct{}, 1)}
 	if s.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pc); err != nil {
 		return nil, errors.New("the settings of the database cannot be used") // the driver's error may quote the URL
 	}
@@ -75,13 +95,35 @@ func (s *Store) Close() error {
 
 // transact calls do in a transaction that is durable when it returns.
 func (s *Store) transact(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
-	return s.begin(ctx, pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
-		// Writers take turns, so that none waits for a lock of another in a circle.
-		if _, err := tx.Exec(ctx, `SELECT 1 FROM totals FOR UPDATE`); err != nil {
+	writes, seen := int64(0), s.seen.Load()
+	err := s.begin(ctx, pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
+		// This locks the row. Writers take turns, so that none waits for a lock of another in a circle.
+		if err := tx.QueryRow(ctx, `UPDATE totals SET writes = writes + 1 RETURNING writes`).Scan(&writes); err != nil {
+			return err
+		}
+		if err := behind(writes-1, seen); err != nil {
 			return err
 		}
 		return do(ctx, tx)
 	})
+	if err == nil {
+		s.note(writes)
+	}
+	return err
+}
+
+// behind reports a database that has fewer writes than were seen before its answer was requested.
+func behind(writes, seen int64) error {
+	if writes < seen {
+		return fmt.Errorf("%w: it has %d, and had %d", ErrBehind, writes, seen)
+	}
+	return nil
+}
+
+// note notes the number of writes that the database has.
+func (s *Store) note(writes int64) {
+	for seen := s.seen.Load(); writes > seen && !s.seen.CompareAndSwap(seen, writes); seen = s.seen.Load() {
+	}
 }
 
 // view calls do in a transaction that reads.
@@ -90,7 +132,7 @@ func (s *Store) view(ctx context.Context, do func(ctx context.Context, tx pgx.Tx
 }
 
 func (s *Store) begin(ctx context.Context, mode pgx.TxAccessMode, do func(ctx context.Context, tx pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout+connectTimeout) // the server may have vanished
 	defer cancel()
 	if err := s.prepare(ctx); err != nil {
 		return classify(err)
@@ -104,11 +146,13 @@ func (s *Store) begin(ctx context.Context, mode pgx.TxAccessMode, do func(ctx co
 }
 
 // settings sets what a transaction depends on. A server whose commits do not wait for the disk could lose
-// runs that have left the log.
+// runs that have left the log. A process that vanishes within a transaction would keep all writers waiting
+// until the server finds its connection dead, which takes hours.
 func (s *Store) settings(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `SELECT set_config('search_path', $1, true),
+		set_config('statement_timeout', $2, true), set_config('lock_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true),
 		set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN 'on' ELSE current_setting('synchronous_commit') END, true)`,
-		s.name)
+		s.name, strconv.FormatInt(s.cfg.Timeout.Milliseconds(), 10))
 	return err
 }
 
@@ -117,12 +161,23 @@ const setupLock = 0x77617962696c6c
 
 // prepare creates the tables, and checks their version.
 func (s *Store) prepare(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ready {
+	if s.ready.Load() {
 		return nil
 	}
+	select {
+	case s.setup <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.setup }()
+	if s.ready.Load() {
+		return nil
+	}
+	var in *string
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if err := s.settings(ctx, tx); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(setupLock)); err != nil {
 			return err
 		}
@@ -140,9 +195,17 @@ func (s *Store) prepare(ctx context.Context) error {
 		if version > schemaVersion {
 			return fmt.Errorf("the cold store is of a later release: its schema has version %d, this program knows %d", version, schemaVersion)
 		}
-		return nil
+		if version < schemaVersion {
+			if _, err := tx.Exec(ctx, schema2, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
+		return tx.QueryRow(ctx, `SELECT bucket FROM `+s.name+`.totals`).Scan(&in)
 	})
-	s.ready = err == nil
+	if err == nil {
+		s.ready.Store(true)
+		_ = s.mine(in) // it logs an error; what does not need the bucket works
+	}
 	return err
 }
 
@@ -156,49 +219,7 @@ func (s *Store) create(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	if err := s.settings(ctx, tx); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, schema, pgx.QueryExecModeSimpleProtocol)
-	return err
-}
-
-// corrupt are the codes of errors by which the server reports that stored data is corrupt:
-// https://www.postgresql.org/docs/current/errcodes-appendix.html.
-var corrupt = []string{"XX001", "XX002"}
-
-// classify converts an error to one of package cold. The driver's errors may quote the URL.
-func classify(err error) error {
-	if err == nil || errors.Is(err, cold.ErrDamaged) || errors.Is(err, cold.ErrUnavailable) || errors.Is(err, cold.ErrNotFound) {
-		return err
-	}
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		if slices.Contains(corrupt, e.Code) {
-			return fmt.Errorf("%w: %w", cold.ErrDamaged, err)
-		}
-		return fmt.Errorf("%w: %w", cold.ErrUnavailable, err)
-	}
-	if e, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return fmt.Errorf("%w: connect to the database %s: %w", cold.ErrUnavailable, e.Config.Database, lastError(err))
-	}
-	return fmt.Errorf("%w: %w", cold.ErrUnavailable, err)
-}
-
-// lastError returns the cause of a failed connection without the driver's description, which names the
-// user and the host.
-func lastError(err error) error {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			break
-		}
-		err = next
-	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the end of the chain
-		if all := many.Unwrap(); len(all) > 0 {
-			return lastError(all[len(all)-1])
-		}
-	}
+	_, err := tx.Exec(ctx, schema+schema2, pgx.QueryExecModeSimpleProtocol)
 	return err
 }
 

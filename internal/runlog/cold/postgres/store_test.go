@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,11 +73,15 @@ type bucket struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	puts    int
-	// away is the error of all calls; nil if it answers.
-	away error
+	// away is the error of all calls, kept that of Delete; nil if it answers.
+	away, kept error
+	// name is the name in its address.
+	name string
 }
 
-func newBucket() *bucket { return &bucket{objects: map[string][]byte{}} }
+func (b *bucket) String() string { return "s3://" + b.name + "/" }
+
+func newBucket() *bucket { return &bucket{objects: map[string][]byte{}, name: "cold"} }
 
 func (b *bucket) Put(_ context.Context, name string, data []byte) error {
 	b.mu.Lock()
@@ -104,10 +109,11 @@ func (b *bucket) Range(_ context.Context, name string, at, size int64) ([]byte, 
 func (b *bucket) Delete(_ context.Context, name string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.away == nil {
+	err := cmp.Or(b.away, b.kept)
+	if err == nil {
 		delete(b.objects, name)
 	}
-	return b.away
+	return err
 }
 
 func (b *bucket) set(away error) {
@@ -216,6 +222,8 @@ func TestStore_WritesBatches(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, canary, string(data))
 	require.NoError(t, s.Delete(t.Context(), b.Run))
+	require.Len(t, objects.names(), 1, "an erasure does not wait for the bucket")
+	require.NoError(t, s.Clean(t.Context()))
 	require.Empty(t, objects.names(), "a batch goes with its last run")
 }
 
@@ -239,6 +247,7 @@ func TestStore_SurvivesABucketThatIsAway(t *testing.T) {
 	require.ErrorIs(t, err, cold.ErrDeleted)
 	objects.set(nil)
 	require.NoError(t, s.Put(t.Context(), later))
+	require.NoError(t, s.Clean(t.Context()))
 	require.Len(t, objects.names(), 1, "the batch of the erased run is removed later")
 }
 
@@ -258,6 +267,7 @@ func TestStore_RemovesAbandonedBatches(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Put(t.Context(), coldtest.Object("acme", "next", 100)))
+	require.NoError(t, s.Clean(t.Context()))
 	require.NotContains(t, objects.names(), "old")
 	require.Contains(t, objects.names(), "young")
 	require.Len(t, objects.names(), 3)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,15 +18,13 @@ import (
 // another process may have read that back, and removes the run from the log.
 func (s *Store) Put(ctx context.Context, objects ...*cold.Object) error {
 	var fresh []*cold.Object
-	var same []int64
+	judged := map[*cold.Object]judgement{}
 	for _, o := range objects {
-		id, equal, err := s.holds(ctx, o)
-		switch {
-		case err != nil:
+		j, err := s.holds(ctx, o)
+		if err != nil {
 			return fmt.Errorf("store run %s: %w", o.Run.RunID, err)
-		case equal:
-			same = append(same, id)
-		default:
+		}
+		if judged[o] = j; !j.equal {
 			fresh = append(fresh, o)
 		}
 	}
@@ -34,10 +33,7 @@ func (s *Store) Put(ctx context.Context, objects ...*cold.Object) error {
 		return err
 	}
 	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `UPDATE objects SET state = $2 WHERE id = ANY($1) AND state <> $3`, same, pending, deleted); err != nil {
-			return err
-		}
-		left, released, err := s.replace(ctx, tx, fresh)
+		left, released, err := s.replace(ctx, tx, objects, judged)
 		if err != nil {
 			return err
 		}
@@ -45,25 +41,38 @@ func (s *Store) Put(ctx context.Context, objects ...*cold.Object) error {
 	})
 }
 
-// holds reports whether the store has an object with the content of another one, and its id.
-func (s *Store) holds(ctx context.Context, o *cold.Object) (id int64, equal bool, err error) {
+// judgement is what was read of a stored object before another one is put in its place.
+type judgement struct {
+	// id is that of its row; 0 without one.
+	id int64
+	// equal: it has the content of the other one.
+	equal bool
+}
+
+// holds reads the object that the store has of another one's run.
+func (s *Store) holds(ctx context.Context, o *cold.Object) (j judgement, err error) {
 	found, err := s.find(ctx, o.Run)
-	if err != nil || found.state == deleted || len(found.blocks) != len(o.Blocks) {
-		return 0, false, ignoreNotFound(err)
+	if err != nil {
+		return j, ignoreNotFound(err)
+	}
+	j.id = found.id
+	if found.state == deleted || len(found.blocks) != len(o.Blocks) {
+		return j, nil
 	}
 	for i, b := range found.blocks {
 		want := o.Blocks[i]
 		if b.Next != want.Next || b.Pos != want.Pos || b.Hash != want.Hash {
-			return 0, false, nil
+			return j, nil
 		}
 		switch data, err := s.Data(ctx, o.Run, i); {
 		case errors.Is(err, cold.ErrUnavailable):
-			return 0, false, err
+			return j, err
 		case err != nil || !bytes.Equal(data, want.Data): // damaged, or gone since
-			return 0, false, nil //nolint:nilerr // it is replaced
+			return j, nil //nolint:nilerr // it is replaced
 		}
 	}
-	return found.id, true, nil
+	j.equal = true
+	return j, nil
 }
 
 func ignoreNotFound(err error) error {
@@ -73,43 +82,72 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// replace removes the objects of runs. It returns the objects whose runs are not deleted, and whether
-// the frames of their runs were released before.
-func (s *Store) replace(ctx context.Context, tx pgx.Tx, objects []*cold.Object) (left []*cold.Object, released map[*cold.Object]bool, err error) {
-	tenants, ids := keys(objects)
-	rows, err := tx.Query(ctx, `SELECT o.id, o.tenant, o.run_id, o.state, o.released FROM objects o
-		JOIN unnest($1::text[], $2::text[]) AS k (tenant, run_id) ON k.tenant = o.tenant AND k.run_id = o.run_id`, tenants, ids)
+// stored is the row of a run, with the hashes of its blocks.
+type stored struct {
+	id       int64
+	state    int
+	released bool
+	hashes   []string
+}
+
+// has reports whether the row has an object with the hashes of another one. They cover all frames.
+func (w *stored) has(o *cold.Object) bool {
+	return slices.EqualFunc(w.hashes, o.Blocks, func(hash string, b cold.Block) bool { return hash == b.Hash })
+}
+
+// errChanged means that a run was changed while it was stored; the next attempt reads it again.
+var errChanged = fmt.Errorf("%w: another process changed it at the same time", cold.ErrUnavailable)
+
+// replace removes the objects of runs, and makes those pending that stay. It returns the objects to insert,
+// and whether the frames of their runs were released before. An object stays if it has the content of the
+// new one, or if another process has stored it with the same hashes since it was judged.
+func (s *Store) replace(ctx context.Context, tx pgx.Tx, objects []*cold.Object, judged map[*cold.Object]judgement) (left []*cold.Object, released map[*cold.Object]bool, err error) {
+	known, err := rowsOf(ctx, tx, objects)
 	if err != nil {
 		return nil, nil, err
 	}
-	type old struct {
-		id       int64
-		state    int
-		released bool
-	}
-	known := map[subject.Run]old{}
-	var run subject.Run
-	var was old
-	if _, err := pgx.ForEachRow(rows, []any{&was.id, &run.Tenant, &run.RunID, &was.state, &was.released}, func() error {
-		known[run] = was
-		return nil
-	}); err != nil {
-		return nil, nil, err
-	}
 	released = map[*cold.Object]bool{}
+	var stay []int64
 	for _, o := range objects {
 		was, there := known[subject.Run{Tenant: o.Run.Tenant, RunID: o.Run.RunID}]
-		if there && was.state == deleted {
+		switch j := judged[o]; {
+		case there && was.state == deleted:
 			continue
-		}
-		if there {
+		case there && was.has(o) && (j.equal || was.id != j.id):
+			stay = append(stay, was.id)
+			continue
+		case j.equal: // it has no place in the batch
+			return nil, nil, fmt.Errorf("store run %s: %w", o.Run.RunID, errChanged)
+		case there:
 			if err := remove(ctx, tx, was.id, true); err != nil {
 				return nil, nil, err
 			}
 		}
 		left, released[o] = append(left, o), was.released
 	}
-	return left, released, nil
+	_, err = tx.Exec(ctx, `UPDATE objects SET state = $2 WHERE id = ANY($1)`, stay, pending)
+	return left, released, err
+}
+
+// rowsOf returns the rows of runs.
+func rowsOf(ctx context.Context, tx pgx.Tx, objects []*cold.Object) (map[subject.Run]stored, error) {
+	tenants, ids := keys(objects)
+	rows, err := tx.Query(ctx, `SELECT o.id, o.tenant, o.run_id, o.state, o.released,
+			(SELECT coalesce(array_agg(encode(b.hash, 'hex') ORDER BY b.n), '{}') FROM blocks b WHERE b.id = o.id)
+		FROM objects o JOIN unnest($1::text[], $2::text[]) AS k (tenant, run_id) ON k.tenant = o.tenant AND k.run_id = o.run_id`, tenants, ids)
+	if err != nil {
+		return nil, err
+	}
+	known := map[subject.Run]stored{}
+	var run subject.Run
+	var was stored
+	_, err = pgx.ForEachRow(rows, []any{&was.id, &run.Tenant, &run.RunID, &was.state, &was.released, &was.hashes}, func() error {
+		row := was
+		row.hashes = slices.Clone(was.hashes)
+		known[run] = row
+		return nil
+	})
+	return known, err
 }
 
 // insert adds pending objects whose contents are in a batch; in is nil for contents in the database.
@@ -203,7 +241,7 @@ func (s *Store) update(ctx context.Context, statement string, objects []cold.Ref
 
 // Discard removes a pending object; see cold.Store.
 func (s *Store) Discard(ctx context.Context, run subject.Run, hash string) error {
-	return s.removing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var id int64
 		err := tx.QueryRow(ctx, withHash+` AND o.state = 1`, run.Tenant, run.RunID, hash).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -218,7 +256,7 @@ func (s *Store) Discard(ctx context.Context, run subject.Run, hash string) error
 
 // Delete removes the object of an erased run; see cold.Store.
 func (s *Store) Delete(ctx context.Context, run subject.Run) error {
-	return s.removing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var id int64
 		var state int
 		err := tx.QueryRow(ctx, `SELECT id, state FROM objects WHERE tenant = $1 AND run_id = $2`, run.Tenant, run.RunID).Scan(&id, &state)
