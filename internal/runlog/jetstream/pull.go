@@ -46,7 +46,7 @@ type puller struct {
 
 const (
 	// pullFor is how long the server keeps a request. It bounds how long close waits.
-	pullFor = 500 * time.Millisecond
+	pullFor = time.Second
 	// pullGrace is how much later a request counts as lost.
 	pullGrace = 500 * time.Millisecond
 	// pullRetry is the pause after the server refused a request.
