@@ -271,8 +271,8 @@ func (w *fileWatcher) conclude(name, problem string, unfinished bool, c change) 
 	}
 }
 
-// logLoaded logs that the folders, or a file that had a mistake, are loaded: as a warning if one came before,
-// so that whoever saw that sees this, too.
+// logLoaded logs that the folders, or a file that had a mistake, are loaded. After a warning it logs a warning
+// again: at the default level an author would not see that the mistake is mended.
 func (w *fileWatcher) logLoaded(name string) {
 	level := slog.LevelInfo
 	if w.said[name] != "" {

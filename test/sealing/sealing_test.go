@@ -97,7 +97,7 @@ func serveBucket(t *testing.T, name string) string {
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // the context has ended
 	require.Eventually(t, func() bool {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr, http.NoBody)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr, nil)
 		require.NoError(t, err)
 		res, err := http.DefaultClient.Do(req)
 		return err == nil && res.Body.Close() == nil

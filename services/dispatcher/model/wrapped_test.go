@@ -235,8 +235,8 @@ func TestReports_FindTheAnswerAmidOtherText(t *testing.T) {
 	}
 }
 
-// Where an answer is announced and missing, and where only others speak, no draft is taken for it; the model is
-// told why.
+// A draft is not the answer if the text ends before the announced answer, or has only turns of a user or a
+// tool. The model gets the reason.
 func TestReports_TakeNoDraftOfAnUnfinishedAnswer(t *testing.T) {
 	t.Parallel()
 	s := taskSchema(t)

@@ -108,7 +108,7 @@ type lost struct{ kv.Store }
 
 func (lost) Get(context.Context, string) (kv.Entry, error) { return kv.Entry{}, kv.ErrUnavailable }
 
-// Questions can be answered while nobody knows who takes care of them.
+// The list of questions does not depend on the store of assignees, unless the request filters by assignee.
 func TestListInterrupts_WithoutTheStoreOfAssignees(t *testing.T) {
 	t.Parallel()
 	r, _ := withAssignees(t, lost{memory.New()})
