@@ -121,5 +121,5 @@ func TestStart_ARedactorCallsNoModelAndNeedsNoKey(t *testing.T) {
 	harness.Serve(t, "redactor", "--provider", "openai", "--provider", "anthropic")
 	h := harness.Begin(t, "redactor", "--provider", "nobody")
 	require.Equal(t, 2, h.Ended().ExitCode(), "an unknown provider must be an error")
-	require.Contains(t, h.Log(), "--provider")
+	h.AwaitLog("--provider")
 }

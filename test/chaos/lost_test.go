@@ -61,7 +61,7 @@ func reportsLoss(t *testing.T, host *harness.Host) {
 		a, err := c.Do(t.Context(), http.MethodGet, "/readyz", "")
 		return err == nil && a.Status == http.StatusOK && json.Unmarshal(a.Body, &ready) == nil && len(ready.Warnings) > 0
 	}, wholeWithin, lease/10)
-	require.Contains(t, host.Log(), "level=ERROR")
+	host.AwaitLog("level=ERROR")
 	require.NotEqual(t, "0", metric(t, host, `waybill_log_damaged_records{outcome="lost"}`))
 	out, code := harness.Command(t, "doctor", "--url", host.HTTP)
 	require.NotZero(t, code, out)

@@ -59,5 +59,6 @@ func TestWebhooks_LimitTheRunsThatWaitForAReceiver(t *testing.T) {
 	require.LessOrEqual(t, hook.FirstDroppedAt, hook.LastDroppedAt)
 	require.Contains(t, scraped(t, h), fmt.Sprintf("waybill_webhook_dropped_events_total %d\n", more))
 	require.Contains(t, scraped(t, h), fmt.Sprintf("waybill_webhook_pending_runs %d\n", limit))
+	h.AwaitLog("too many runs with pending deliveries")
 	require.Equal(t, 1, strings.Count(h.Log(), "too many runs with pending deliveries"), "one line for all of them")
 }

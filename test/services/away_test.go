@@ -78,8 +78,7 @@ func TestGateway_StaysReadyWhileAnotherServiceIsUnreachable(t *testing.T) {
 
 			all[away].Kill()
 			require.Eventually(t, func() bool { return metric(t, gateway, "waybill_serving 0") }, 30*time.Second, 20*time.Millisecond, "the metric shows the outage")
-			require.Contains(t, gateway.Log(), "another service is away")
-			require.Contains(t, gateway.Log(), "peer="+away)
+			gateway.AwaitLog("another service is away", "peer="+away)
 			for _, r := range tc.refused {
 				a := says(t, c, http.StatusServiceUnavailable, r.method, at(r), r.body)
 				require.NotEmpty(t, a.Header.Get("Retry-After"), "%s %s", r.method, at(r))
@@ -124,7 +123,7 @@ func TestGateway_IsNotReadyBeforeAllServicesWereReachable(t *testing.T) {
 		return strings.Contains(body, "no eventlog service can be reached")
 	}, 30*time.Second, 20*time.Millisecond)
 	require.NotContains(t, body, events.GRPC, "addresses are for the log only")
-	require.Contains(t, gateway.Log(), events.GRPC)
+	gateway.AwaitLog(events.GRPC)
 	events.Launch()
 	gateway.Await()
 	says(t, c, http.StatusOK, "GET", "/readyz", "")

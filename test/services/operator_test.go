@@ -183,5 +183,5 @@ func TestOperator_CredentialsOfAnUnknownAccountEndTheService(t *testing.T) {
 	stranger.account, _ = keys(t, nkeys.CreateAccount)
 	h := harness.Begin(t, "eventlog", "--nats", o.url, "--nats-creds", stranger.credentials(t, stranger.account, "host", jwt.Permissions{}), "--data-dir", t.TempDir())
 	require.Equal(t, 1, h.Ended().ExitCode(), h.Log())
-	require.Contains(t, h.Log(), "Authorization")
+	h.AwaitLog("Authorization")
 }
