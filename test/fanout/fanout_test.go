@@ -52,7 +52,7 @@ func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
 	n := clients(t)
 	b := startBroker(t)
 	gateway := startHost(t, b)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 
 	keys := []string{acme, beta}
@@ -101,10 +101,11 @@ func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
 	case <-following.Done():
 		t.Fatal(group.Wait())
 	}
-	// On a busy machine a connection may be replaced, and the server notices later that the old one has ended.
+	// On a busy machine connections are replaced. nats.go leaves one whose handshake took too long to the
+	// garbage collector, which the runtime starts after two minutes at the latest.
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Equal(c, idle.connections, b.held(t).connections)
-	}, time.Minute, 200*time.Millisecond, "connections must not grow with clients")
+	}, 3*time.Minute, 200*time.Millisecond, "connections must not grow with clients")
 	full, fat := b.held(t), memory(t, gateway.PID)
 	t.Logf("%d clients: %+v before, %+v with them; the gateway held %d KiB, then %d KiB: %d KiB a client", n, idle, full, lean>>10, fat>>10, (fat-lean)/n>>10)
 	require.InDelta(t, idle.consumers, full.consumers, replacing, "consumers must not grow with clients")
