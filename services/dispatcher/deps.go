@@ -17,9 +17,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/engine"
-	"waybill.dev/waybill/services/dispatcher/erasure"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/retention"
 	"waybill.dev/waybill/services/dispatcher/seam"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
@@ -57,7 +57,7 @@ type Storage struct {
 	// Erasures removes runs from the log; nil disables erasure. EraseRecords removes what the host
 	// keeps of a run outside its log; nil if there is nothing.
 	Erasures     runlog.Eraser
-	EraseRecords erasure.Step
+	EraseRecords retention.EraseStep
 	// EraseTenant removes what the host keeps of a tenant without runs, and EraseWorkflow a record of
 	// Workflows; nil if the host cannot.
 	EraseTenant   func(ctx context.Context, tenant string) error

@@ -18,7 +18,6 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/archiving"
 	"waybill.dev/waybill/services/dispatcher/retention"
 )
 
@@ -58,7 +57,7 @@ func TestPrepare_SaysWhetherTheArchiveOrTheRunFails(t *testing.T) {
 	require.NoError(t, err)
 	e := expirer{
 		holds:    retention.NewHolds(kvmemory.New(), log, time.Now),
-		archiver: archiving.New(log, bundle, target, slog.New(slog.DiscardHandler)),
+		archiver: retention.NewArchiver(log, bundle, target, slog.New(slog.DiscardHandler)),
 	}
 	err = e.Prepare(t.Context(), run)
 	require.Equal(t, fault.Conflict, fault.CodeOf(err), "it has not ended")

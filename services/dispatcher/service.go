@@ -28,12 +28,10 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/archiving"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
-	"waybill.dev/waybill/services/dispatcher/erasure"
 	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/metrics"
@@ -191,8 +189,8 @@ type Service struct {
 	leases      *lease.Table
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
-	eraser      *erasure.Eraser
-	archiver    *archiving.Archiver
+	eraser      *retention.Eraser
+	archiver    *retention.Archiver
 	holds       *retention.Holds   // nil without Deps.Retention
 	sweeper     *retention.Sweeper // nil without holds or an eraser
 	pool        *queue.Pool

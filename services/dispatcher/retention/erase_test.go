@@ -1,10 +1,9 @@
-package erasure_test
+package retention_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -16,13 +15,11 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/erasure"
+	"waybill.dev/waybill/services/dispatcher/retention"
 )
 
-var quiet = slog.New(slog.DiscardHandler)
-
-// write appends a run with a parent, empty for none, up to its end or not.
-func write(t *testing.T, log runlog.Log, id, parent string, ended bool) subject.Run {
+// writeRun appends a run with a parent, empty for none, up to its end or not.
+func writeRun(t *testing.T, log runlog.Log, id, parent string, ended bool) subject.Run {
 	t.Helper()
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: id}
 	rec := wire.RunRecord{RunID: id, WorkflowID: "w", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(time.UnixMilli(0))}
@@ -35,29 +32,29 @@ func write(t *testing.T, log runlog.Log, id, parent string, ended bool) subject.
 	pos, err := log.Append(t.Context(), f, 0)
 	require.NoError(t, err)
 	if ended {
-		end(t, log, f, pos)
+		endRun(t, log, f, pos)
 	}
 	return run
 }
 
-func end(t *testing.T, log runlog.Log, f *frame.Frame, pos uint64) {
+func endRun(t *testing.T, log runlog.Log, f *frame.Frame, pos uint64) {
 	t.Helper()
 	e := wire.Draft{Type: wire.EventRunCompleted, Payload: []byte(`{}`)}.Place(f.Run.RunID, 0, time.UnixMilli(0))
 	_, err := log.Append(t.Context(), frame.New(f.Run, subject.End, frame.Head{Pos: pos, Hash: f.Hash}, []wire.Event{e}), pos)
 	require.NoError(t, err)
 }
 
-func newEraser(log *memory.Log, steps ...erasure.Step) *erasure.Eraser {
-	return erasure.New(log, log, quiet, func(bool) {}, steps...)
+func newEraser(log *memory.Log, steps ...retention.EraseStep) *retention.Eraser {
+	return retention.NewEraser(log, log, quiet, func(bool) {}, steps...)
 }
 
 func TestErase_RejectsWhatCannotBeErased(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	e := newEraser(log)
-	active := write(t, log, "active", "", false)
-	child := write(t, log, "child", "active", true)
-	orphan := write(t, log, "orphan", "ghost", true)
+	active := writeRun(t, log, "active", "", false)
+	child := writeRun(t, log, "child", "active", true)
+	orphan := writeRun(t, log, "orphan", "ghost", true)
 	for _, tt := range []struct {
 		run  subject.Run
 		want fault.Code
@@ -83,7 +80,7 @@ func TestErase_RejectsWhatCannotBeErased(t *testing.T) {
 func TestErase_AcceptsARunWithADamagedLog(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
-	run := write(t, log, "r", "", false)
+	run := writeRun(t, log, "r", "", false)
 	log.Damage(1)
 	erased, err := newEraser(log).Erase(t.Context(), run, frame.Requested)
 	require.NoError(t, err)
@@ -96,10 +93,10 @@ func TestRun_ContinuesAnErasureAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, died := range []int{0, 1, 2} {
 		log := memory.New()
-		run, other := write(t, log, "r", "", true), write(t, log, "other", "", true)
+		run, other := writeRun(t, log, "r", "", true), writeRun(t, log, "other", "", true)
 		ctx, die := context.WithCancel(t.Context())
 		defer die()
-		dead := make([]erasure.Step, 3)
+		dead := make([]retention.EraseStep, 3)
 		for i := range dead {
 			dead[i] = func(ctx context.Context, _ subject.Run, _ []*frame.Frame) error {
 				if i == died {
@@ -116,7 +113,7 @@ func TestRun_ContinuesAnErasureAfterACrash(t *testing.T) {
 
 		var seen []int
 		second, done := context.WithCancel(t.Context())
-		step := func(n int) erasure.Step {
+		step := func(n int) retention.EraseStep {
 			return func(_ context.Context, r subject.Run, frames []*frame.Frame) error {
 				require.Equal(t, run, r)
 				require.Len(t, frames, 2)
@@ -124,7 +121,7 @@ func TestRun_ContinuesAnErasureAfterACrash(t *testing.T) {
 				return nil
 			}
 		}
-		e := erasure.New(log, log, quiet, func(erased bool) { require.True(t, erased); done() }, step(0), step(1), step(2))
+		e := retention.NewEraser(log, log, quiet, func(erased bool) { require.True(t, erased); done() }, step(0), step(1), step(2))
 		require.ErrorIs(t, e.Run(second), context.Canceled)
 		require.Equal(t, []int{0, 1, 2}, seen)
 		rest := log.Frames()
@@ -137,11 +134,11 @@ func TestRun_ContinuesAnErasureAfterACrash(t *testing.T) {
 func TestRun_TriesAgainAfterAFailure(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
-	run := write(t, log, "r", "", true)
+	run := writeRun(t, log, "r", "", true)
 	ctx, done := context.WithCancel(t.Context())
 	tries := 0
 	var results []bool
-	e := erasure.New(log, log, quiet, func(erased bool) {
+	e := retention.NewEraser(log, log, quiet, func(erased bool) {
 		if results = append(results, erased); erased {
 			done()
 		}

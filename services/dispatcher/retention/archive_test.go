@@ -1,9 +1,8 @@
-package archiving_test
+package retention_test
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,25 +21,8 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/archiving"
+	"waybill.dev/waybill/services/dispatcher/retention"
 )
-
-// write appends a run with one event, up to its end or not.
-func write(t *testing.T, log runlog.Log, id string, ended bool) subject.Run {
-	t.Helper()
-	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: id}
-	body, err := json.Marshal(wire.RunRecord{RunID: id, WorkflowID: "w", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(time.UnixMilli(0))})
-	require.NoError(t, err)
-	f := frame.NewStart(run, body)
-	pos, err := log.Append(t.Context(), f, 0)
-	require.NoError(t, err)
-	if ended {
-		e := wire.Draft{Type: wire.EventRunCompleted, Payload: []byte(`{}`)}.Place(id, 0, time.UnixMilli(0))
-		_, err = log.Append(t.Context(), frame.New(run, subject.End, frame.Head{Pos: pos, Hash: f.Hash}, []wire.Event{e}), pos)
-		require.NoError(t, err)
-	}
-	return run
-}
 
 // bundles renders bundles.
 type bundles struct {
@@ -62,8 +44,8 @@ var errFull = errors.New("the server answered 507 QuotaExceeded: full")
 
 func (broken) Put(context.Context, string, []byte) error { return errFull }
 
-type rig struct {
-	*archiving.Archiver
+type archiveRig struct {
+	*retention.Archiver
 
 	log     *memory.Log
 	bundles *bundles
@@ -71,21 +53,21 @@ type rig struct {
 	logged  *bytes.Buffer
 }
 
-func newRig(t *testing.T, wrap func(archive.Target) archive.Target) rig {
+func newArchiveRig(t *testing.T, wrap func(archive.Target) archive.Target) archiveRig {
 	t.Helper()
-	r := rig{log: memory.New(), bundles: &bundles{}, target: archive.Directory(t.TempDir()), logged: &bytes.Buffer{}}
+	r := archiveRig{log: memory.New(), bundles: &bundles{}, target: archive.Directory(t.TempDir()), logged: &bytes.Buffer{}}
 	to := r.target
 	if wrap != nil {
 		to = wrap(to)
 	}
-	r.Archiver = archiving.New(r.log, r.bundles, to, slog.New(slog.NewTextHandler(r.logged, nil)))
+	r.Archiver = retention.NewArchiver(r.log, r.bundles, to, slog.New(slog.NewTextHandler(r.logged, nil)))
 	return r
 }
 
 func TestStore_KeepsARunOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	run := write(t, r.log, "run_1", true)
+	r := newArchiveRig(t, nil)
+	run := writeRun(t, r.log, "run_1", "", true)
 	first, err := r.Store(t.Context(), subject.Run{Tenant: "acme", RunID: "run_1"})
 	require.NoError(t, err)
 	require.True(t, first.Created)
@@ -121,9 +103,9 @@ func TestStore_KeepsARunOnce(t *testing.T) {
 
 func TestStore_RefusesWhatIsNoWholeRun(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	write(t, r.log, "active", false)
-	write(t, r.log, "large", true)
+	r := newArchiveRig(t, nil)
+	writeRun(t, r.log, "active", "", false)
+	writeRun(t, r.log, "large", "", true)
 	for _, tt := range []struct {
 		run  subject.Run
 		want fault.Code
@@ -151,17 +133,17 @@ func TestStore_RefusesWhatIsNoWholeRun(t *testing.T) {
 // The caller learns that the archive is away, the log why.
 func TestStore_SaysThatTheArchiveIsAway(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(at archive.Target) archive.Target { return broken{at} })
-	run := write(t, r.log, "run_1", true)
+	r := newArchiveRig(t, func(at archive.Target) archive.Target { return broken{at} })
+	run := writeRun(t, r.log, "run_1", "", true)
 	_, err := r.Store(t.Context(), run)
-	require.ErrorIs(t, err, archiving.ErrUnavailable)
+	require.ErrorIs(t, err, retention.ErrArchiveUnavailable)
 	require.ErrorIs(t, err, errFull)
 	f, ok := fault.As(err)
 	require.True(t, ok)
 	require.Equal(t, fault.ServiceUnavailable, f.Code)
 	require.NotContains(t, f.Message, "Quota")
 	require.Equal(t, 1, strings.Count(r.logged.String(), "QuotaExceeded"))
-	none := archiving.New(r.log, r.bundles, nil, slog.New(slog.DiscardHandler))
+	none := retention.NewArchiver(r.log, r.bundles, nil, slog.New(slog.DiscardHandler))
 	require.False(t, none.HasTarget())
 	_, err = none.Store(t.Context(), run)
 	require.Equal(t, fault.CapabilityNotProvided, fault.CodeOf(err))
@@ -207,7 +189,7 @@ func TestBuild_LoadsOneLargeRunAtATime(t *testing.T) {
 	const runs = 3
 	log := &counted{Log: memory.New()}
 	b := &held{began: make(chan struct{}), next: make(chan struct{}), log: log}
-	a := archiving.New(log, b, nil, slog.New(slog.DiscardHandler))
+	a := retention.NewArchiver(log, b, nil, slog.New(slog.DiscardHandler))
 	for i := range runs {
 		writeLarge(t, log, fmt.Sprintf("r%d", i))
 	}
@@ -231,7 +213,7 @@ func TestBuild_LoadsOneLargeRunAtATime(t *testing.T) {
 // writeLarge appends an ended run of 17 MiB.
 func writeLarge(t *testing.T, log runlog.Log, id string) {
 	t.Helper()
-	run := write(t, log, id, false)
+	run := writeRun(t, log, id, "", false)
 	first, err := log.First(t.Context(), run)
 	require.NoError(t, err)
 	e := wire.Draft{Type: wire.EventRunCompleted, Payload: fmt.Appendf(nil, `{"outputs":{"text":%q}}`, strings.Repeat("x", 17<<20))}.Place(id, 0, time.UnixMilli(0))
@@ -241,8 +223,8 @@ func writeLarge(t *testing.T, log runlog.Log, id string) {
 
 func TestBuild_FindsDamage(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	run := write(t, r.log, "run_1", true)
+	r := newArchiveRig(t, nil)
+	run := writeRun(t, r.log, "run_1", "", true)
 	r.log.FailReads(fmt.Errorf("read: %w", frame.ErrDamaged))
 	_, err := r.Store(t.Context(), run)
 	require.Equal(t, fault.LogDamaged, fault.CodeOf(err))

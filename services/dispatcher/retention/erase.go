@@ -1,14 +1,4 @@
-// Package erasure erases runs: everything that belongs to a run, in all stores of the host.
-//
-//	Erase   appends the mark to the run's log: the record of the intent
-//	Run     carries out marks: the steps, then the frames of the log
-//
-// The mark is in the log itself. So the compare-and-set of the log decides between an erasure and
-// everything else that would change the run, readers of the log delete what they have of the run when
-// they read the mark, and a process that dies during an erasure leaves it to another one. All steps
-// may be repeated. The frames go last, because steps may need them, and the last frames first, so
-// that what is left of a run is always its beginning.
-package erasure
+package retention
 
 import (
 	"context"
@@ -24,50 +14,50 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Step removes data of a run outside the log. frames are what is left of its log; none if an earlier
+// EraseStep removes data of a run outside the log. frames are what is left of its log; none if an earlier
 // attempt has removed it. A step is repeated after a failure or a crash.
-type Step func(ctx context.Context, run subject.Run, frames []*frame.Frame) error
+type EraseStep func(ctx context.Context, run subject.Run, frames []*frame.Frame) error
 
 // Eraser erases runs. It is safe for concurrent use, also by several processes.
 type Eraser struct {
 	log    runlog.Log
 	marks  runlog.Eraser
-	steps  []Step
+	steps  []EraseStep
 	logger *slog.Logger
 	// ended counts attempts; failed ones are repeated.
 	ended func(erased bool)
-	claim Claim
+	claim EraseClaim
 }
 
-// Claim excludes a legal hold while a run is being marked. The mark uses the returned context, and
+// EraseClaim excludes a legal hold while a run is being marked. The mark uses the returned context, and
 // release ends the claim of a run that was not marked. Errors: fault.Conflict if the run has a hold.
-type Claim func(ctx context.Context, run subject.Run) (within context.Context, release func(marked bool), err error)
+type EraseClaim func(ctx context.Context, run subject.Run) (within context.Context, release func(marked bool), err error)
 
 // Guard sets the claim of legal holds; without it there are none.
-func (e *Eraser) Guard(c Claim) { e.claim = c }
+func (e *Eraser) Guard(c EraseClaim) { e.claim = c }
 
-// New returns an eraser that carries out steps in their order, and then removes the frames. ended
+// NewEraser returns an eraser that carries out steps in their order, and then removes the frames. ended
 // counts attempts.
-func New(log runlog.Log, marks runlog.Eraser, logger *slog.Logger, ended func(erased bool), steps ...Step) *Eraser {
+func NewEraser(log runlog.Log, marks runlog.Eraser, logger *slog.Logger, ended func(erased bool), steps ...EraseStep) *Eraser {
 	return &Eraser{log: log, marks: marks, steps: steps, logger: logger, ended: ended}
 }
 
-// retryAfter is the retry hint of temporary errors.
-const retryAfter = time.Second
+// eraseRetry is the retry hint of temporary errors.
+const eraseRetry = time.Second
 
 // Erase marks a run as erased. erased is false if it was marked before. Errors: fault.RunNotFound,
 // fault.Conflict if the run, or its parent, has not ended, fault.CapabilityNotProvided,
 // fault.ServiceUnavailable.
 func (e *Eraser) Erase(ctx context.Context, run subject.Run, why frame.Cause) (erased bool, err error) {
 	if err := e.checkParent(ctx, run); err != nil {
-		return false, toFault(err)
+		return false, eraseFault(err)
 	}
 	release := func(bool) {}
 	if e.claim != nil {
 		if _, err := e.log.Last(ctx, run); errors.Is(err, runlog.ErrErased) {
 			return false, nil
 		} else if errors.Is(err, runlog.ErrNotFound) {
-			return false, toFault(err)
+			return false, eraseFault(err)
 		}
 		if ctx, release, err = e.claim(ctx, run); err != nil {
 			return false, err
@@ -76,13 +66,13 @@ func (e *Eraser) Erase(ctx context.Context, run subject.Run, why frame.Cause) (e
 	erased, err = e.marks.Mark(ctx, run, why)
 	// After an unknown outcome the claim stays, for as long as the mark may be on its way.
 	release(err == nil && erased || errors.Is(err, runlog.ErrUnavailable))
-	return erased, toFault(err)
+	return erased, eraseFault(err)
 }
 
 // Settled reports whether a marked run was removed from the log.
 func (e *Eraser) Settled(ctx context.Context, run subject.Run) (bool, error) {
 	left, err := e.marks.Remaining(ctx, &frame.Frame{Run: run, Kind: subject.Erase})
-	return len(left) == 0, toFault(err)
+	return len(left) == 0, eraseFault(err)
 }
 
 // checkParent rejects a child whose parent goes on: the parent may still read the child's result.
@@ -111,7 +101,7 @@ func (e *Eraser) checkParent(ctx context.Context, run subject.Run) error {
 	return nil
 }
 
-func toFault(err error) error {
+func eraseFault(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -123,7 +113,7 @@ func toFault(err error) error {
 		return fault.New(fault.CapabilityNotProvided, "the run log was created by a build that forbids the removal of frames; "+
 			"the operator has to move it to a new stream").Wrap(err)
 	case errors.Is(err, runlog.ErrUnavailable):
-		return fault.New(fault.ServiceUnavailable, "the run log is unavailable; try again").After(retryAfter).Wrap(err)
+		return fault.New(fault.ServiceUnavailable, "the run log is unavailable; try again").After(eraseRetry).Wrap(err)
 	}
 	return err
 }

@@ -1,11 +1,4 @@
-// Package archiving archives runs that have ended.
-//
-//	Build   makes the archive of a run: its debug bundle, and a seal over the frames of its log
-//	Store   keeps it in the archive of the host
-//
-// Store may be repeated: a run has one archive, however often and by however many processes it is
-// stored.
-package archiving
+package retention
 
 import (
 	"context"
@@ -23,8 +16,8 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// ErrUnavailable means that the archive of the host did not take or return a run.
-var ErrUnavailable = errors.New("archive unavailable")
+// ErrArchiveUnavailable means that the archive of the host did not take or return a run.
+var ErrArchiveUnavailable = errors.New("archive unavailable")
 
 // Bundles exports debug bundles.
 type Bundles interface {
@@ -47,16 +40,16 @@ type Archiver struct {
 // largeBytes is the size of a run's frames from which on it counts as large.
 const largeBytes = 16 << 20
 
-// New returns an archiver; target is nil if the host has no archive.
-func New(log runlog.Reader, bundles Bundles, target archive.Target, logger *slog.Logger) *Archiver {
+// NewArchiver returns an archiver; target is nil if the host has no archive.
+func NewArchiver(log runlog.Reader, bundles Bundles, target archive.Target, logger *slog.Logger) *Archiver {
 	return &Archiver{log, bundles, target, logger, make(chan struct{}, 1)}
 }
 
 // HasTarget reports whether the host has an archive.
 func (a *Archiver) HasTarget() bool { return a.target != nil }
 
-// Made is an archive.
-type Made struct {
+// Archived is the archive of a run.
+type Archived struct {
 	// Document is set by Build only.
 	Document []byte
 	// Name is its name in an archive, SHA256 the hash of the document.
@@ -67,10 +60,10 @@ type Made struct {
 
 // Build returns the archive of a run. Errors: fault.RunNotFound, fault.Conflict if it has not ended,
 // fault.PayloadTooLarge, fault.LogDamaged, those of the log and the bundles.
-func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
+func (a *Archiver) Build(ctx context.Context, run subject.Run) (Archived, error) {
 	done, err := a.turn(ctx, run)
 	if err != nil {
-		return Made{}, toFault(err)
+		return Archived{}, archiveFault(err)
 	}
 	defer done()
 	frames, err := a.log.Run(ctx, run)
@@ -78,27 +71,27 @@ func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
 		err = frame.VerifyChain(frames)
 	}
 	if err != nil {
-		return Made{}, toFault(err)
+		return Archived{}, archiveFault(err)
 	}
 	last := frames[len(frames)-1]
 	if last.Kind != subject.End {
-		return Made{}, errActive()
+		return Archived{}, errNotEnded()
 	}
 	bundle, err := a.bundles.Whole(ctx, last.Run)
 	if err != nil {
-		return Made{}, err
+		return Archived{}, err
 	}
 	doc, err := archive.Encode(bundle, frames)
 	if errors.Is(err, archive.ErrTruncated) {
-		return Made{}, fault.New(fault.PayloadTooLarge, "the archive of the run would be larger than %d MiB, so it would not have all events", archive.MaxBytes>>20)
+		return Archived{}, fault.New(fault.PayloadTooLarge, "the archive of the run would be larger than %d MiB, so it would not have all events", archive.MaxBytes>>20)
 	}
 	if err == nil {
 		_, err = archive.Open(doc) // what was redacted may be an id of the run
 	}
 	if err != nil {
-		return Made{}, fmt.Errorf("archive of run %s: %w", last.Run.RunID, err)
+		return Archived{}, fmt.Errorf("archive of run %s: %w", last.Run.RunID, err)
 	}
-	return Made{Document: doc, Name: archive.Name(last.Run, last.Hash), SHA256: digest(doc), Created: true}, nil
+	return Archived{Document: doc, Name: archive.Name(last.Run, last.Hash), SHA256: digest(doc), Created: true}, nil
 }
 
 // turn waits for the end of the build of another large run, if the run is large. It keeps no frames.
@@ -147,25 +140,25 @@ func (a *Archiver) isLarge(ctx context.Context, run subject.Run) (bool, error) {
 
 // Store keeps a run in the archive of the host; it is durable when Store returns. An archive that is
 // there is read and checked, and replaced if it is damaged. Errors: those of Build,
-// fault.CapabilityNotProvided, fault.ServiceUnavailable, which is an ErrUnavailable.
-func (a *Archiver) Store(ctx context.Context, run subject.Run) (Made, error) {
+// fault.CapabilityNotProvided, fault.ServiceUnavailable, which is an ErrArchiveUnavailable.
+func (a *Archiver) Store(ctx context.Context, run subject.Run) (Archived, error) {
 	last, err := a.check(ctx, run)
 	if err != nil {
-		return Made{}, err
+		return Archived{}, err
 	}
 	made, err := a.find(ctx, last)
 	if err != nil || made.Name != "" {
 		return made, err
 	}
 	if made, err = a.Build(ctx, last.Run); err != nil {
-		return Made{}, err
+		return Archived{}, err
 	}
 	file, err := archive.Pack(made.Document)
 	if err != nil {
-		return Made{}, err
+		return Archived{}, err
 	}
 	if err := a.target.Put(ctx, made.Name, file); err != nil {
-		return Made{}, a.unavailable(ctx, err)
+		return Archived{}, a.unavailable(ctx, err)
 	}
 	made.Document = nil
 	return made, nil
@@ -173,9 +166,9 @@ func (a *Archiver) Store(ctx context.Context, run subject.Run) (Made, error) {
 
 // Check checks that a run could be stored, as far as that is known without its content. Errors:
 // fault.CapabilityNotProvided, fault.RunNotFound, fault.Conflict, fault.LogDamaged, those of the log.
-func (a *Archiver) Check(ctx context.Context, run subject.Run) (Made, error) {
+func (a *Archiver) Check(ctx context.Context, run subject.Run) (Archived, error) {
 	_, err := a.check(ctx, run)
-	return Made{}, err
+	return Archived{}, err
 }
 
 // check returns the last frame of a run that could be stored.
@@ -186,22 +179,22 @@ func (a *Archiver) check(ctx context.Context, run subject.Run) (*frame.Frame, er
 	last, err := a.log.Last(ctx, run)
 	switch {
 	case err != nil:
-		return nil, toFault(err)
+		return nil, archiveFault(err)
 	case last.Kind != subject.End:
-		return nil, errActive()
+		return nil, errNotEnded()
 	}
 	return last, nil
 }
 
 // find returns the run's archive if there is a valid one.
-func (a *Archiver) find(ctx context.Context, last *frame.Frame) (Made, error) {
+func (a *Archiver) find(ctx context.Context, last *frame.Frame) (Archived, error) {
 	name := archive.Name(last.Run, last.Hash)
 	file, err := a.target.Get(ctx, name)
 	if errors.Is(err, archive.ErrNotFound) {
-		return Made{}, nil
+		return Archived{}, nil
 	}
 	if err != nil {
-		return Made{}, a.unavailable(ctx, err)
+		return Archived{}, a.unavailable(ctx, err)
 	}
 	got, err := archive.Read(file)
 	if err == nil && (got.Run() != last.Run || got.Head() != last.Hash) {
@@ -209,9 +202,9 @@ func (a *Archiver) find(ctx context.Context, last *frame.Frame) (Made, error) {
 	}
 	if err != nil {
 		a.logger.Warn("an archive is damaged and written again", "archive", a.target.String(), "name", name, "error", err)
-		return Made{}, nil
+		return Archived{}, nil
 	}
-	return Made{Name: name, SHA256: digest(got.Doc)}, nil
+	return Archived{Name: name, SHA256: digest(got.Doc)}, nil
 }
 
 // unavailable returns the error for the caller; the log has the reason.
@@ -220,18 +213,18 @@ func (a *Archiver) unavailable(ctx context.Context, err error) error {
 		return err // the caller has gone
 	}
 	a.logger.Warn("the archive is unavailable", "error", err)
-	return fault.New(fault.ServiceUnavailable, "the archive of the host is unavailable; try again").After(retryAfter).
-		Wrap(fmt.Errorf("%w: %w", ErrUnavailable, err))
+	return fault.New(fault.ServiceUnavailable, "the archive of the host is unavailable; try again").After(archiveRetry).
+		Wrap(fmt.Errorf("%w: %w", ErrArchiveUnavailable, err))
 }
 
-// retryAfter is the retry hint of temporary errors.
-const retryAfter = 5 * time.Second
+// archiveRetry is the retry hint of temporary errors.
+const archiveRetry = 5 * time.Second
 
-func errActive() error {
+func errNotEnded() error {
 	return fault.New(fault.Conflict, "the run has not ended; archive it when it has ended")
 }
 
-func toFault(err error) error {
+func archiveFault(err error) error {
 	switch {
 	case errors.Is(err, runlog.ErrNotFound):
 		return fault.NoRun()
