@@ -1,6 +1,4 @@
-// Package template fills the placeholders of texts and documents in the config of a node that is not a
-// prompt: arguments of tools, messages to agents, and questions to people.
-package template
+package node
 
 import (
 	"bytes"
@@ -15,7 +13,6 @@ import (
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // placeholder is the same as in prompts.
@@ -25,13 +22,14 @@ var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
 // times.
 const maxFilled = 16 << 20
 
-// Has reports whether a document has placeholders.
-func Has(doc []byte) bool { return placeholder.Match(doc) }
+// HasPlaceholders reports whether a document has placeholders.
+func HasPlaceholders(doc []byte) bool { return placeholder.Match(doc) }
 
-// Template replaces {{name}} by a node's port, else by a variable. A declared one without a value is empty
+// Template fills the placeholders of texts and documents in the config of a node that is not a
+// prompt: arguments of tools, messages to agents, and questions to people. It replaces {{name}} by a node's port, else by a variable. A declared one without a value is empty
 // in a text, and null as a whole value.
 type Template struct {
-	In node.Input
+	In Input
 	// Fenced puts untrusted values into fences, for a reader that may be a model (OpenWOP envelope
 	// contract §12). Values for programs stay unfenced.
 	Fenced bool
@@ -56,7 +54,7 @@ func (t *Template) JSON(path string, doc json.RawMessage) (json.RawMessage, *wir
 	d.UseNumber() // integers pass unchanged, however large
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return nil, node.Invalid("%s: not JSON", path)
+		return nil, Invalid("%s: not JSON", path)
 	}
 	v, bad := t.fillValue(path, v)
 	if bad != nil {
@@ -66,7 +64,7 @@ func (t *Template) JSON(path string, doc json.RawMessage) (json.RawMessage, *wir
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, node.Invalid("%s: a value cannot be put into the document", path)
+		return nil, Invalid("%s: a value cannot be put into the document", path)
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
 }
