@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/runlimits"
@@ -126,7 +126,7 @@ func (o *Execution) checkValues() error {
 		errs = append(errs, fmt.Errorf("--retention %q: %w", o.Retention, err))
 	}
 	if o.Archive != "" {
-		if err := archive.Check(o.Archive); err != nil {
+		if err := store.Check(o.Archive); err != nil {
 			errs = append(errs, fmt.Errorf("--archive: %w", err))
 		}
 	}

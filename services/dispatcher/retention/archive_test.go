@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
@@ -55,7 +56,7 @@ type archiveRig struct {
 
 func newArchiveRig(t *testing.T, wrap func(archive.Target) archive.Target) archiveRig {
 	t.Helper()
-	r := archiveRig{log: memory.New(), bundles: &bundles{}, target: archive.Directory(t.TempDir()), logged: &bytes.Buffer{}}
+	r := archiveRig{log: memory.New(), bundles: &bundles{}, target: store.Directory(t.TempDir()), logged: &bytes.Buffer{}}
 	to := r.target
 	if wrap != nil {
 		to = wrap(to)
