@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 )
@@ -13,7 +14,10 @@ type inflight struct {
 	// ctx is the lifetime of all effects; nil before the first one.
 	ctx    context.Context //nolint:containedctx // the effects' lifetime, ended by stop
 	cancel context.CancelFunc
-	port   writerPort
+	// guard permits their calls; quieten ends the permission.
+	guard   callguard.Guard
+	quieten context.CancelCauseFunc
+	port    writerPort
 	on     *goroutines
 	// running is the number of effects whose results the writer has not received.
 	running int
@@ -52,7 +56,8 @@ func (f *inflight) start(ctx context.Context, e machine.Effect, perform effectFu
 }
 
 func (f *inflight) open(ctx context.Context) {
-	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.guard.Quiet, f.quieten = context.WithCancelCause(f.guard.Quiet)
+	f.ctx, f.cancel = context.WithCancel(callguard.With(ctx, f.guard))
 	f.port = writerPort{requests: make(chan request), results: make(chan effectResult), stopped: f.ctx.Done()}
 	f.on, f.effects = newGoroutines(f.ctx.Done()), map[attempt]cancellable{}
 }
@@ -76,6 +81,13 @@ func (f *inflight) cancelAll() {
 	}
 }
 
+// endCalls lets the effects begin no further calls.
+func (f *inflight) endCalls() {
+	if f.ctx != nil {
+		f.quieten(errQuiet)
+	}
+}
+
 // cancelDropped cancels the effects that the run no longer waits for, for example after a node
 // timeout. The writer drops their results.
 func (f *inflight) cancelDropped(isCurrent func(machine.Effect) bool) {
@@ -90,6 +102,7 @@ func (f *inflight) cancelDropped(isCurrent func(machine.Effect) bool) {
 func (f *inflight) stop() {
 	if f.ctx != nil {
 		f.cancel()
+		f.quieten(nil)
 		f.on.wait()
 	}
 }

@@ -1,4 +1,4 @@
-package replayguard_test
+package callguard_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
-	"waybill.dev/waybill/services/dispatcher/replayguard"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	toolbound "waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
@@ -25,10 +25,10 @@ func (f forbidden) Run(context.Context, model.Task, model.Journal) model.Result 
 // Each client checks the guard itself, independent of its callers.
 func TestForbid_BlocksEveryClient(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, replayguard.Check(t.Context()))
-	ctx, cancel := context.WithCancel(replayguard.Forbid(t.Context()))
+	require.NoError(t, callguard.Check(t.Context()))
+	ctx, cancel := context.WithCancel(callguard.Forbid(t.Context()))
 	defer cancel()
-	require.ErrorIs(t, replayguard.Check(ctx), replayguard.ErrForbidden)
+	require.ErrorIs(t, callguard.Check(ctx), callguard.ErrForbidden)
 
 	base, err := toolbound.ParseBase("http://127.0.0.1:1")
 	require.NoError(t, err)
@@ -39,11 +39,11 @@ func TestForbid_BlocksEveryClient(t *testing.T) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1/", http.NoBody)
 		require.NoError(t, err)
 		res, err := client.Do(req)
-		require.ErrorIs(t, err, replayguard.ErrForbidden)
+		require.ErrorIs(t, err, callguard.ErrForbidden)
 		if res != nil {
 			require.NoError(t, res.Body.Close())
 		}
 	}
 	res := tool.Router{Models: forbidden{t}}.Run(ctx, model.Task{}, nil)
-	require.ErrorIs(t, res.Interrupted, replayguard.ErrForbidden)
+	require.ErrorIs(t, res.Interrupted, callguard.ErrForbidden)
 }
