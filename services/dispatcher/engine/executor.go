@@ -280,7 +280,7 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 	defer release()
 	st, head, err := e.loadForDelivery(ctx, d.message, again)
 	if errors.Is(err, cleartext.ErrGone) {
-		return e.endWithoutCleartext(ctx, f.Run)
+		return e.endWithoutCleartext(ctx, f.Run, f.Pos)
 	}
 	if err != nil {
 		return err
