@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 	"waybill.dev/waybill/services/dispatcher/retention"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
 // erasable are stores of other services with data of runs, which a dispatcher erases.
@@ -26,7 +26,7 @@ type erasable struct {
 }
 
 func annotationsBucket() jetkv.Config {
-	return jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs", Erasable: true}
+	return jetkv.Config{Bucket: "waybill_annotations", Description: "annotations of runs", Erasable: true}
 }
 
 // deskBucket has the keys view.TENANT.OWNER.ID and assignee.TENANT.RUN.QUESTION.

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/machine"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 )
 
 // catchUpWithLog continues after frames of another writer, if possible: it folds the log and
