@@ -50,9 +50,9 @@ type Executor struct {
 	drain    drain
 	// announcements are changes of runs that other processes own; see Announce.
 	announcements chan announcement
-	mu     sync.Mutex // guards what follows
-	active map[string]*activeRun
-	logged map[logKey]bool
+	mu            sync.Mutex // guards what follows
+	active        map[string]*activeRun
+	logged        map[logKey]bool
 	// failures counts consecutive failures caused by the run itself; see countFailure.
 	failures map[string]int
 }

@@ -14,11 +14,11 @@ type inflight struct {
 	// ctx is the lifetime of all effects; nil before the first one.
 	ctx    context.Context //nolint:containedctx // the effects' lifetime, ended by stop
 	cancel context.CancelFunc
-	// guard permits their calls; quieten ends the permission.
+	// guard is the permission of the process to begin calls. quieten ends that of these effects.
 	guard   callguard.Guard
 	quieten context.CancelCauseFunc
 	port    writerPort
-	on     *goroutines
+	on      *goroutines
 	// running is the number of effects whose results the writer has not received.
 	running int
 	effects map[attempt]cancellable
@@ -56,8 +56,10 @@ func (f *inflight) start(ctx context.Context, e machine.Effect, perform effectFu
 }
 
 func (f *inflight) open(ctx context.Context) {
-	f.guard.Quiet, f.quieten = context.WithCancelCause(f.guard.Quiet)
-	f.ctx, f.cancel = context.WithCancel(callguard.With(ctx, f.guard))
+	quiet, quieten := context.WithCancelCause(f.guard.Quiet)
+	guarded := callguard.With(ctx, callguard.Guard{Quiet: quiet, Await: f.guard.Await})
+	f.quieten = quieten
+	f.ctx, f.cancel = context.WithCancel(guarded)
 	f.port = writerPort{requests: make(chan request), results: make(chan effectResult), stopped: f.ctx.Done()}
 	f.on, f.effects = newGoroutines(f.ctx.Done()), map[attempt]cancellable{}
 }

@@ -163,4 +163,3 @@ func TestOutage_ACallThatWaitsForTheSyncIsHeld(t *testing.T) {
 		})
 	}
 }
-

@@ -6,8 +6,8 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
+	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
 // catchUpWithLog continues after frames of another writer, if possible: it folds the log and

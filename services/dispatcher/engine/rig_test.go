@@ -60,8 +60,8 @@ func nodeJSON(id, typ, config string) string {
 type redactor struct {
 	secret string
 	// mark replaces it; empty: [REDACTED:s].
-	mark  string
-	down  atomic.Bool
+	mark string
+	down atomic.Bool
 	// away means that it cannot be reached.
 	away  atomic.Bool
 	calls atomic.Int32

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
-	"waybill.dev/waybill/services/dispatcher/callguard"
 )
 
 // callModel calls the model once. A server that refuses the form of the schema is called again with
