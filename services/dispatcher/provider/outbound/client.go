@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
-	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/callguard"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // Errors caused by the client's own restrictions.
