@@ -134,7 +134,7 @@ const indexLag = 2 * time.Second
 
 // WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a run
 // that needs no wake: it ended, is in the queue, is executed, has continued since its timer was due,
-// needs a later engine, or has a damaged log.
+// is quarantined, needs a later engine, or has a damaged log.
 func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken bool, err error) {
 	last, err := e.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
@@ -165,6 +165,9 @@ func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (
 		if !leavesAsleep(last) && last.Stored.After(due) && e.deps.Clock().Sub(last.Stored) < indexLag {
 			return false, nil
 		}
+	}
+	if held, err := e.isQuarantined(ctx, last); err != nil || held {
+		return false, err
 	}
 	if may, err := e.mayWake(ctx, last.Run, check(ctx, last)); err != nil || !may {
 		return false, err

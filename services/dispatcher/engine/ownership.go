@@ -192,11 +192,6 @@ func (e *Executor) LeaseLost() {
 // process's claim. A run that has ended, is quarantined, or was taken over already, gets no frame: a
 // quarantine outlives the run's owner. A run with a damaged log is quarantined.
 func (e *Executor) Requeue(ctx context.Context, r subject.Run, from frame.Ownership) error {
-	if e.deps.Quarantine != nil {
-		if held, err := e.deps.Quarantine.Holds(ctx, r, from.Since); err != nil || held {
-			return err
-		}
-	}
 	for range maxChangeTries {
 		last, err := e.deps.Log.Last(ctx, r)
 		switch {
@@ -211,6 +206,9 @@ func (e *Executor) Requeue(ctx context.Context, r subject.Run, from frame.Owners
 		}
 		if now := from.After(last); now.Owner != from.Owner {
 			return nil
+		}
+		if held, err := e.isQuarantined(ctx, last); err != nil || held {
+			return err
 		}
 		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(e.newWriter())
 		_, err = e.deps.Log.Append(ctx, f, last.Pos)

@@ -72,6 +72,9 @@ func (s *Scheduler) claimRun(ctx context.Context, key, lane string, e entry) {
 		rev:       e.rev,
 		frame:     e.frame(),
 	}
+	if e.Holder != "" && e.Holder != d.process { // its holder died
+		d.ticket.Tries++
+	}
 	handedOut := false
 	defer func() {
 		if !handedOut {
