@@ -78,6 +78,7 @@ func (e *Executor) applyChange(
 	if err != nil {
 		return nil, err
 	}
+	enqueues := m.FrameKind() == subject.Wake
 	a, err := e.append(ctx, entry{
 		writer: frame.ExternalPrefix + e.newWriter(),
 		run:    r,
@@ -93,6 +94,9 @@ func (e *Executor) applyChange(
 			return nil, err
 		}
 	}
+	if enqueues {
+		e.deps.Forget(r.Tenant, r.RunID)
+	}
 	e.notifyLocal(st)
 	e.announce(r, head.Ownership)
 	done(st.Status)
@@ -107,6 +111,7 @@ func (e *Executor) notifyLocal(st *runstate.State) {
 		e.deps.Forget(rec.Owner.Tenant, rec.RunID)
 	case st.Status == wire.StatusPaused:
 		e.Abort(rec.RunID)
+		e.deps.Forget(rec.Owner.Tenant, rec.RunID)
 	default:
 		e.notifySession(rec.RunID)
 	}

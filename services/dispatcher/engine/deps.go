@@ -94,7 +94,8 @@ type Processes struct {
 type Timers struct {
 	// Wait is called when a run waits until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
-	// Forget is called when a waiting run must not be woken any more.
+	// Forget is called when a waiting run must not be woken any more, because it ended, is paused,
+	// executed, or in the queue; nil disables it.
 	Forget func(tenant, runID string)
 }
 
@@ -118,6 +119,9 @@ func (d Deps) orDefaults() Deps {
 	}
 	if d.Backlog == nil {
 		d.Backlog = func() bool { return false }
+	}
+	if d.Forget == nil {
+		d.Forget = func(string, string) {}
 	}
 	if d.Leases == nil {
 		d.Leases = newSoleProcess()

@@ -177,6 +177,7 @@ func (e *Executor) executeDelivery(ctx context.Context, d *delivery) (next *deli
 	if !ok {
 		return nil
 	}
+	e.deps.Forget(r.Tenant, r.RunID) // the session sets the next timer
 	err := e.enterDelivered(ctx, d)
 	if err == nil {
 		err = e.contain(r.RunID, func() error { return e.runSessions(ctx, d, h) })

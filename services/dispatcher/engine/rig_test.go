@@ -114,7 +114,8 @@ type rig struct {
 	red       *redactor
 	mu        sync.Mutex
 	sleep     []time.Time
-	forgotten []string
+	// timers are the runs with a timer in memory, by TENANT/RUN.
+	timers map[string]bool
 	// said receives the log of executors created from here on; nil disables it.
 	said io.Writer
 	// count counts the work of executors created from here on; nil disables it. defs and models are
@@ -147,7 +148,7 @@ type rig struct {
 
 func newRig(t *testing.T, defs engine.Definitions, m engine.Models) *rig {
 	t.Helper()
-	r := &rig{log: memory.New(), red: &redactor{}, acceptor: noAcceptor{}, defs: defs, models: m}
+	r := &rig{log: memory.New(), red: &redactor{}, acceptor: noAcceptor{}, defs: defs, models: m, timers: map[string]bool{}}
 	r.exec = r.executor(defs, m)
 	return r
 }
@@ -187,15 +188,15 @@ func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Model
 		Rules:     engine.Rules{Types: types},
 		Processes: engine.Processes{Leases: leases, Peers: r.peers},
 		Timers: engine.Timers{
-			Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
+			Wait: func(run subject.Run, _ frame.Head, due time.Time) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				r.sleep = append(r.sleep, due)
+				r.sleep, r.timers[run.Tenant+"/"+run.RunID] = append(r.sleep, due), true
 			},
 			Forget: func(tenant, runID string) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				r.forgotten = append(r.forgotten, tenant+"/"+runID)
+				delete(r.timers, tenant+"/"+runID)
 			},
 		},
 		Telemetry: engine.Telemetry{Metrics: count, FirstAppend: r.begins, Logger: logger},
