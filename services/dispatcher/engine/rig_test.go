@@ -108,12 +108,12 @@ func (a acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, _ 
 }
 
 type rig struct {
-	acceptor  engine.Acceptor
-	log       *memory.Log
-	exec      *engine.Executor
-	red       *redactor
-	mu        sync.Mutex
-	sleep     []time.Time
+	acceptor engine.Acceptor
+	log      *memory.Log
+	exec     *engine.Executor
+	red      *redactor
+	mu       sync.Mutex
+	sleep    []time.Time
 	// timers are the runs with a timer in memory, by TENANT/RUN.
 	timers map[string]bool
 	// said receives the log of executors created from here on; nil disables it.
@@ -142,6 +142,8 @@ type rig struct {
 	limiter engine.Limiter
 	// moreTypes are additional node types of executors created from here on.
 	moreTypes node.Catalog
+	// wrapRedactor wraps the redactor of executors created from here on; nil leaves it.
+	wrapRedactor func(engine.Redactor) engine.Redactor
 	// ahead is added to the wall clock.
 	ahead atomic.Int64
 }
@@ -169,6 +171,10 @@ func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Model
 	if r.count != nil {
 		count = r.count
 	}
+	var red engine.Redactor = r.red
+	if r.wrapRedactor != nil {
+		red = r.wrapRedactor(red)
+	}
 	var leases engine.Leases
 	if r.alive {
 		leases = living{rand.Text(), &r.dead}
@@ -184,7 +190,7 @@ func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Model
 			Snapshots:   r.snapshots,
 			Cleartext:   r.cleartext,
 		},
-		Services:  engine.Services{Redactor: r.red, Acceptor: r.acceptor, Models: m, Limiter: r.limiter},
+		Services:  engine.Services{Redactor: red, Acceptor: r.acceptor, Models: m, Limiter: r.limiter},
 		Rules:     engine.Rules{Types: types},
 		Processes: engine.Processes{Leases: leases, Peers: r.peers},
 		Timers: engine.Timers{
