@@ -13,7 +13,12 @@ import (
 func (s *Scheduler) assignSlots(ctx context.Context) {
 	t := time.NewTimer(s.cfg.Tick)
 	defer t.Stop()
+	var checked time.Time
 	for {
+		if now := time.Now(); now.Sub(checked) >= s.cfg.Tick {
+			checked = now
+			s.applySettings()
+		}
 		for ctx.Err() == nil && s.assignOne() {
 		}
 		waiting := s.countWaiting()
