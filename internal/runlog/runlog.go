@@ -158,6 +158,8 @@ type Depth struct {
 	Fetched int
 	// HandedOut is the total number of deliveries, including redeliveries.
 	HandedOut uint64
+	// Delivered is the position of the last frame that was delivered. Later ones are in the queue.
+	Delivered uint64
 	// Parked is the part of Waiting that was taken from the queue and waits for a free slot.
 	// Limited wait for a limit of their workflow or tenant, and are not part of Waiting.
 	Parked, Limited int

@@ -125,9 +125,8 @@ func leavesAsleep(f *frame.Frame) bool {
 		strings.HasPrefix(f.Writer, frame.ExternalPrefix)
 }
 
-// backlogPatience is how long a wake frame may be the last frame of its run while runs wait in the
-// queue.
-const backlogPatience = 10 * time.Minute
+// queuedPatience is how long a wake frame may be the last frame of a run that waits in the queue.
+const queuedPatience = 10 * time.Minute
 
 // indexLag is how long the read model may list a timer that its run has passed.
 const indexLag = 2 * time.Second
@@ -154,8 +153,8 @@ func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (
 		// The process that received this wake frame may have registered the run's timer and died. A
 		// second wake frame for a run in the queue is harmless.
 		patience := e.cfg.AckWait
-		if e.deps.Backlog() { // the run may wait behind others, or for a limit
-			patience = backlogPatience
+		if e.deps.Queued(last.Run, last.Pos) { // it waits behind others, or for a limit
+			patience = queuedPatience
 		}
 		if e.deps.Clock().Sub(last.Stored) < patience {
 			return false, nil // in the queue

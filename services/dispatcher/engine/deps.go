@@ -86,8 +86,9 @@ type Processes struct {
 	Leases Leases
 	// Peers notifies the processes that own runs; nil means that there are none.
 	Peers Peers
-	// Backlog reports that runs wait in the queue; nil means none.
-	Backlog func() bool
+	// Queued reports whether a run waits for a dispatcher, in the queue with the frame at pos or in a
+	// ticket; nil means none does.
+	Queued func(r subject.Run, pos uint64) bool
 }
 
 // Timers wake waiting runs.
@@ -117,8 +118,8 @@ func (d Deps) orDefaults() Deps {
 	if d.Metrics == nil {
 		d.Metrics = noMetrics{}
 	}
-	if d.Backlog == nil {
-		d.Backlog = func() bool { return false }
+	if d.Queued == nil {
+		d.Queued = func(subject.Run, uint64) bool { return false }
 	}
 	if d.Forget == nil {
 		d.Forget = func(string, string) {}

@@ -332,6 +332,29 @@ func TestWakeLost_LeavesARunAloneThatWaitsForItsNextTimer(t *testing.T) {
 	require.True(t, lost(), "a read model does not lag for so long")
 }
 
+// A woken run that waits in the queue is left there, whatever the other runs do. One that is not in the
+// queue was put to sleep again by a process that died.
+func TestWakeLost_WakesAWokenRunAgainUnlessItIsQueued(t *testing.T) {
+	t.Parallel()
+	for queued, patience := range map[bool]time.Duration{false: 3 * time.Second, true: 10 * time.Minute} {
+		r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+		var asked uint64
+		r.queued = func(run subject.Run, pos uint64) bool {
+			asked = pos
+			return queued && run == theRun
+		}
+		r.exec = r.executor(r.defs, nil)
+		r.create(t)
+		r.next(t)
+		require.NoError(t, r.exec.Wake(t.Context(), theRun, lastFrame(t, r).Head()))
+		r.ahead.Store(int64(patience - time.Second))
+		require.False(t, wakeLost(t, r.exec, theRun))
+		r.ahead.Store(int64(patience + time.Second))
+		require.True(t, wakeLost(t, r.exec, theRun))
+		require.Equal(t, lastFrame(t, r).Pos-1, asked)
+	}
+}
+
 func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)

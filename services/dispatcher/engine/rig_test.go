@@ -144,6 +144,8 @@ type rig struct {
 	moreTypes node.Catalog
 	// wrapRedactor wraps the redactor of executors created from here on; nil leaves it.
 	wrapRedactor func(engine.Redactor) engine.Redactor
+	// queued is Processes.Queued of executors created from here on.
+	queued func(subject.Run, uint64) bool
 	// ahead is added to the wall clock.
 	ahead atomic.Int64
 }
@@ -192,7 +194,7 @@ func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Model
 		},
 		Services:  engine.Services{Redactor: red, Acceptor: r.acceptor, Models: m, Limiter: r.limiter},
 		Rules:     engine.Rules{Types: types},
-		Processes: engine.Processes{Leases: leases, Peers: r.peers},
+		Processes: engine.Processes{Leases: leases, Peers: r.peers, Queued: r.queued},
 		Timers: engine.Timers{
 			Wait: func(run subject.Run, _ frame.Head, due time.Time) {
 				r.mu.Lock()

@@ -177,6 +177,8 @@ func TestScheduler_WokenRunsAreUnderTheirLimit(t *testing.T) {
 		return err == nil && depth.Limited == 1
 	})
 	require.Equal(t, 1, g.ran("sleeper"))
+	require.True(t, d.HasTicket(run))
+	require.False(t, d.HasTicket(subject.Run{Tenant: "b", WorkflowID: "wf", RunID: "sleeper"}))
 	close(release)
 	eventually(t, "it goes on", func() bool { return g.ran("sleeper") == 2 })
 }

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/dispatcher/schedule"
 )
 
@@ -150,6 +151,13 @@ func (s *Scheduler) Parked(tenant string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byTenant[tenant]
+}
+
+// HasTicket reports whether a run has a ticket: it waits, or is executed from it.
+func (s *Scheduler) HasTicket(r subject.Run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byRun[runKey{r.Tenant, r.RunID}]) > 0
 }
 
 // signalPick makes assignSlots check the tickets.
