@@ -95,7 +95,7 @@ func (s *sealingRig) measure(ctx context.Context, runs int, lasts time.Duration)
 	if err := s.fill(ctx, runs); err != nil {
 		return f, err
 	}
-	if err := pause(ctx, sealingWindow); err != nil { // then all runs are due
+	if err := sleep(ctx, sealingWindow); err != nil { // then all runs are due
 		return f, err
 	}
 	if err := s.restartSealing(ctx); err != nil {
@@ -137,7 +137,7 @@ func (s *sealingRig) size(ctx context.Context, runs int) (map[string]float64, er
 			return nil, err
 		}
 		// A server compacts its files within two minutes.
-		if err := pause(ctx, sealingCompaction); err != nil {
+		if err := sleep(ctx, sealingCompaction); err != nil {
 			return nil, err
 		}
 		if err := s.restartSealing(ctx); err != nil { // write-ahead logs are in their files then
@@ -223,7 +223,7 @@ func (s *sealingRig) restartSealing(ctx context.Context) error {
 func (s *sealingRig) nextTo(ctx context.Context, first time.Duration, load func() error) (rates, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- load() }()
-	if err := pause(ctx, first); err != nil {
+	if err := sleep(ctx, first); err != nil {
 		return rates{}, err
 	}
 	before, err := s.metric(ctx, "waybill_cold_runs")
@@ -246,20 +246,11 @@ func (s *sealingRig) settle(ctx context.Context) error {
 		if err != nil || n >= float64(s.created.Load()) {
 			return err
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%d runs are not sealed after %s", s.created.Load(), sealingPatience)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // metric reads a metric without labels.

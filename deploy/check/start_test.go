@@ -21,7 +21,7 @@ import (
 
 	"waybill.dev/waybill/internal/freeport"
 	"waybill.dev/waybill/internal/postgrestest"
-	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/lease"
 	"waybill.dev/waybill/test/harness"
 )
 

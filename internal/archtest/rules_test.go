@@ -33,14 +33,13 @@ var (
 // domain is the code that decides: values in, values and errors out.
 var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
-	"services/dispatcher/catalogue", "services/dispatcher/media", "services/dispatcher/model",
-	"services/dispatcher/definition",
-	"services/dispatcher/engine", "services/dispatcher/erasure", "services/dispatcher/expr", "services/dispatcher/node",
-	"services/dispatcher/provider", "services/dispatcher/provider/markup", "services/dispatcher/provider/mock",
-	"services/dispatcher/prompt",
-	"services/dispatcher/provider/sample", "services/dispatcher/quarantine",
-	"services/dispatcher/machine", "services/dispatcher/timers",
-	"services/dispatcher/create", "services/dispatcher/tool",
+	"services/dispatcher/create", "services/dispatcher/definition", "services/dispatcher/engine",
+	"services/dispatcher/engine/quarantine", "services/dispatcher/engine/timers", "services/dispatcher/expr",
+	"services/dispatcher/machine", "services/dispatcher/model", "services/dispatcher/node",
+	"services/dispatcher/node/media", "services/dispatcher/prompt", "services/dispatcher/provider",
+	"services/dispatcher/provider/catalogue", "services/dispatcher/provider/markup",
+	"services/dispatcher/provider/mock", "services/dispatcher/provider/sample",
+	"services/dispatcher/queue/schedule", "services/dispatcher/retention", "services/dispatcher/tool",
 	"services/eventlog/hub", "services/eventlog/ingest",
 	"services/eventlog/fold", "services/eventlog/project", "services/eventlog/store", "services/eventlog/tally", "services/eventlog/words",
 	"services/gateway/runview",
@@ -52,7 +51,7 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 
 // pure is the domain code without I/O and randomness; the caller passes the time.
 var pure = []string{
-	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/media", "services/dispatcher/node",
+	"services/acceptor/accept", "services/dispatcher/provider/catalogue", "services/dispatcher/node/media", "services/dispatcher/node",
 	"services/dispatcher/prompt", "services/dispatcher/machine",
 	"services/eventlog/fold", "services/eventlog/project", "services/eventlog/tally", "services/eventlog/words", "services/gateway/runview",
 	"services/redactor/redact",

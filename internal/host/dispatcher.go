@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/models"
@@ -19,13 +20,13 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
-	"waybill.dev/waybill/services/dispatcher/cleartext"
-	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/cleartext"
+	"waybill.dev/waybill/services/dispatcher/engine/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
+	"waybill.dev/waybill/services/dispatcher/queue/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/seam"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
-	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
@@ -195,9 +196,9 @@ func (o *Execution) openArchive() (archive.Target, error) {
 	if o.Archive == "" {
 		return nil, nil
 	}
-	target, err := archive.OpenTarget(context.Background(), o.Archive)
+	target, err := store.Open(context.Background(), o.Archive)
 	if err == nil {
-		err = archive.Prepare(target)
+		err = store.Prepare(target)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: --archive: %w", exit.ErrUsage, err)

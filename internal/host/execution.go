@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/runlimits"
@@ -63,7 +63,7 @@ func DefaultExecution() Execution {
 	def := dispatcher.DefaultConfig()
 	return Execution{
 		Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
-		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
+		Lease: def.Lease.Duration, DrainTimeout: 30 * time.Second, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
 		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
 		MaxHandedOut: jetstream.DefaultConfig().MaxPending, AIEnvelope: true,
 		AssetMemory: model.DefaultAssetMemory,
@@ -126,7 +126,7 @@ func (o *Execution) checkValues() error {
 		errs = append(errs, fmt.Errorf("--retention %q: %w", o.Retention, err))
 	}
 	if o.Archive != "" {
-		if err := archive.Check(o.Archive); err != nil {
+		if err := store.Check(o.Archive); err != nil {
 			errs = append(errs, fmt.Errorf("--archive: %w", err))
 		}
 	}

@@ -28,7 +28,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/dispatcher"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/session"

@@ -12,17 +12,17 @@ import (
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
-	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/create"
-	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/engine"
-	"waybill.dev/waybill/services/dispatcher/erasure"
+	"waybill.dev/waybill/services/dispatcher/engine/cleartext"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/credential"
+	"waybill.dev/waybill/services/dispatcher/queue/tenantlimit"
+	"waybill.dev/waybill/services/dispatcher/retention"
 	"waybill.dev/waybill/services/dispatcher/seam"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
-	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
@@ -57,7 +57,7 @@ type Storage struct {
 	// Erasures removes runs from the log; nil disables erasure. EraseRecords removes what the host
 	// keeps of a run outside its log; nil if there is nothing.
 	Erasures     runlog.Eraser
-	EraseRecords erasure.Step
+	EraseRecords retention.EraseStep
 	// EraseTenant removes what the host keeps of a tenant without runs, and EraseWorkflow a record of
 	// Workflows; nil if the host cannot.
 	EraseTenant   func(ctx context.Context, tenant string) error

@@ -8,15 +8,14 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/archiving"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/retention"
 )
 
 // newArchiver returns the archiver of runs.
-func (s *Service) newArchiver() *archiving.Archiver {
+func (s *Service) newArchiver() *retention.Archiver {
 	d := s.deps
-	return archiving.New(d.Log, clients.Bundles{EventLog: d.EventLog, Redactor: s.redactor}, d.Archive, d.Logger)
+	return retention.NewArchiver(d.Log, clients.Bundles{EventLog: d.EventLog, Redactor: s.redactor}, d.Archive, d.Logger)
 }
 
 // ArchiveRun returns the archive of a run, writes it to the archive of the host, or checks that it could.
@@ -49,7 +48,7 @@ func (e expirer) Prepare(ctx context.Context, run subject.Run) error {
 	switch code := fault.CodeOf(err); {
 	case err == nil || code == fault.RunNotFound || code == fault.Conflict:
 		return err
-	case errors.Is(err, archiving.ErrUnavailable):
+	case errors.Is(err, retention.ErrArchiveUnavailable):
 		return fmt.Errorf("%w: %w", retention.ErrAway, err)
 	default: // it is too large, or its log is damaged
 		return fmt.Errorf("%w: %w", retention.ErrArchive, err)

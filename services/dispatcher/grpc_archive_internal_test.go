@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/archiving"
 	"waybill.dev/waybill/services/dispatcher/retention"
 )
 
@@ -47,7 +47,7 @@ func (a *awayTarget) Put(ctx context.Context, name string, file []byte) error {
 // Only an archive that is unavailable stops a sweep; a run that cannot be archived is kept on its own.
 func TestPrepare_SaysWhetherTheArchiveOrTheRunFails(t *testing.T) {
 	t.Parallel()
-	log, bundle, target := memory.New(), &wholeRun{}, &awayTarget{Target: archive.Directory(t.TempDir())}
+	log, bundle, target := memory.New(), &wholeRun{}, &awayTarget{Target: store.Directory(t.TempDir())}
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "run_1"}
 	body, err := json.Marshal(wire.RunRecord{
 		RunID: run.RunID, WorkflowID: "w", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(time.UnixMilli(0)),
@@ -58,7 +58,7 @@ func TestPrepare_SaysWhetherTheArchiveOrTheRunFails(t *testing.T) {
 	require.NoError(t, err)
 	e := expirer{
 		holds:    retention.NewHolds(kvmemory.New(), log, time.Now),
-		archiver: archiving.New(log, bundle, target, slog.New(slog.DiscardHandler)),
+		archiver: retention.NewArchiver(log, bundle, target, slog.New(slog.DiscardHandler)),
 	}
 	err = e.Prepare(t.Context(), run)
 	require.Equal(t, fault.Conflict, fault.CodeOf(err), "it has not ended")

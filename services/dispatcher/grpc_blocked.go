@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 

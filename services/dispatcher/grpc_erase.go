@@ -7,23 +7,23 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/erasure"
+	"waybill.dev/waybill/services/dispatcher/retention"
 )
 
 // newEraser returns the eraser of runs; nil if the log has none.
-func (s *Service) newEraser() *erasure.Eraser {
+func (s *Service) newEraser() *retention.Eraser {
 	d := s.deps
 	if d.Erasures == nil {
 		return nil
 	}
-	steps := []erasure.Step{s.releaseScope}
+	steps := []retention.EraseStep{s.releaseScope}
 	if d.Cleartext != nil {
 		steps = append(steps, func(ctx context.Context, r subject.Run, _ []*frame.Frame) error { return d.Cleartext.Erase(ctx, r) })
 	}
 	if d.EraseRecords != nil {
 		steps = append(steps, d.EraseRecords)
 	}
-	return erasure.New(d.Log, d.Erasures, d.Logger, s.metrics.Erased, steps...)
+	return retention.NewEraser(d.Log, d.Erasures, d.Logger, s.metrics.Erased, steps...)
 }
 
 // releaseScope deletes the dedup record of an erased run.

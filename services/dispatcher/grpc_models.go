@@ -6,7 +6,7 @@ import (
 
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/modelgate"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // ListModelCapabilities returns the capabilities that node types require and the models that have

@@ -9,7 +9,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 )
 
 // ListQuarantinedRuns lists a tenant's quarantined runs.

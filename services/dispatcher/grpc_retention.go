@@ -12,9 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/archiving"
 	"waybill.dev/waybill/services/dispatcher/clients"
-	"waybill.dev/waybill/services/dispatcher/erasure"
 	"waybill.dev/waybill/services/dispatcher/retention"
 )
 
@@ -29,7 +27,7 @@ func (s *Service) openRetention() {
 		return
 	}
 	s.eraser.Guard(s.holds.Claim)
-	s.sweeper = retention.New(
+	s.sweeper = retention.NewSweeper(
 		retention.Config{Rate: s.cfg.RetentionRate},
 		retention.Policies{
 			Default: s.cfg.Retention,
@@ -48,9 +46,9 @@ func (s *Service) openRetention() {
 
 // expirer is the eraser as the sweeper uses it.
 type expirer struct {
-	*erasure.Eraser
+	*retention.Eraser
 	holds    *retention.Holds
-	archiver *archiving.Archiver
+	archiver *retention.Archiver
 }
 
 func (e expirer) Expire(ctx context.Context, run subject.Run) error {

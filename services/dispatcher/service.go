@@ -28,24 +28,22 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/archiving"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
-	"waybill.dev/waybill/services/dispatcher/erasure"
-	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
+	"waybill.dev/waybill/services/dispatcher/engine/timers"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/metrics"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
 	"waybill.dev/waybill/services/dispatcher/queue"
 	"waybill.dev/waybill/services/dispatcher/retention"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
-	"waybill.dev/waybill/services/dispatcher/timers"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
@@ -191,8 +189,8 @@ type Service struct {
 	leases      *lease.Table
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
-	eraser      *erasure.Eraser
-	archiver    *archiving.Archiver
+	eraser      *retention.Eraser
+	archiver    *retention.Archiver
 	holds       *retention.Holds   // nil without Deps.Retention
 	sweeper     *retention.Sweeper // nil without holds or an eraser
 	pool        *queue.Pool

@@ -16,7 +16,7 @@ func TestExportRun_FitsIntoWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	w := r.begin(t, "run-1")
-	big := string(bytes.Repeat([]byte("x"), 1<<20))
+	big := string(bytes.Repeat([]byte("x"), 1<<17))
 	for range 12 {
 		w.Step(logtest.Log(big))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -70,7 +71,7 @@ func expire(t *testing.T, s *server, c *harness.Client, ids []string) {
 // check checks that the bucket has the archives of runs, each once, and nothing else.
 func (s *server) check(t *testing.T, ids []string) {
 	t.Helper()
-	at := archive.Directory(filepath.Join(s.files, "waybill"))
+	at := store.Directory(filepath.Join(s.files, "waybill"))
 	names, err := at.List(t.Context())
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // nothing was stored
@@ -229,7 +230,7 @@ func TestBucket_KillBetweenUploadAndErasure(t *testing.T) {
 func (s *server) objects(t *testing.T) string {
 	t.Helper()
 	var all bytes.Buffer
-	at := archive.Directory(s.files)
+	at := store.Directory(s.files)
 	names, err := at.List(t.Context())
 	require.NoError(t, err)
 	for _, name := range names {

@@ -16,13 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/test/harness"
 )
 
 // archivesOf reads and checks the archives of a directory, by run.
 func archivesOf(t *testing.T, dir string) map[string]*archive.Archive {
 	t.Helper()
-	source := archive.Directory(dir)
+	source := store.Directory(dir)
 	names, err := source.List(t.Context())
 	require.NoError(t, err)
 	all := map[string]*archive.Archive{}

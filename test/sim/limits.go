@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher"
-	"waybill.dev/waybill/services/dispatcher/tenantlimit"
+	"waybill.dev/waybill/services/dispatcher/queue/tenantlimit"
 )
 
 // Limited returns a scenario in which runs wait for slots and for concurrency limits of their

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/lease"
 )
 
 // peersPort is a process's access to other dispatchers.

@@ -16,7 +16,7 @@ import (
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/dispatcher"
-	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/lease"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"

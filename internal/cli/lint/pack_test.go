@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 func TestSchemaLint_ChecksAPack(t *testing.T) {

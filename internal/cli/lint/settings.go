@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/internal/host/settingsfile"
 	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/strictjson"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"

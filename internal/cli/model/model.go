@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/host/models"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // Command is `waybill model`.

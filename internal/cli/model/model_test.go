@@ -12,7 +12,7 @@ import (
 
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/models"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 const ourModels = `{"version":1,"asOf":"2026-01-31","models":[

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // table prints the listing as a table.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 

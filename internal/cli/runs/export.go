@@ -11,6 +11,7 @@ import (
 
 	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
@@ -111,7 +112,7 @@ func exportAll(cmd *cobra.Command, s *session.Session, names []string, q client.
 	if err != nil {
 		return err
 	}
-	target, err := archive.OpenTarget(cmd.Context(), to)
+	target, err := store.Open(cmd.Context(), to)
 	if err != nil {
 		return exit.Usagef("--to: %w", err)
 	}

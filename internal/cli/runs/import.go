@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
@@ -48,13 +49,13 @@ Exit status: 0 all archives are valid; 1 one is damaged, and was not copied.`,
   waybill run list --url archive:./old --status failed`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, err := archive.OpenSource(cmd.Context(), args[0])
+			from, err := store.OpenSource(cmd.Context(), args[0])
 			if err != nil {
 				return exit.Usagef("%w", err)
 			}
 			var target archive.Target
 			if cmd.Flags().Changed("to") {
-				if target, err = archive.OpenTarget(cmd.Context(), to); err != nil {
+				if target, err = store.Open(cmd.Context(), to); err != nil {
 					return exit.Usagef("--to: %w", err)
 				}
 			}

@@ -25,8 +25,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"waybill.dev/waybill/client"
-	"waybill.dev/waybill/internal/archive"
 	"waybill.dev/waybill/internal/archive/offline"
+	"waybill.dev/waybill/internal/archive/store"
 	"waybill.dev/waybill/internal/cli/contexts"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/keyring"
@@ -283,7 +283,7 @@ const archiveScheme = "archive:"
 // CheckURL reports a URL of neither a host nor archives.
 func CheckURL(text string) error {
 	if source, ok := strings.CutPrefix(text, archiveScheme); ok {
-		return archive.Check(source)
+		return store.Check(source)
 	}
 	_, err := client.New(text)
 	return err
@@ -292,7 +292,7 @@ func CheckURL(text string) error {
 // AbsoluteURL makes the path of archives absolute, for another working directory.
 func AbsoluteURL(text string) string {
 	source, ok := strings.CutPrefix(text, archiveScheme)
-	if !ok || archive.InBucket(source) {
+	if !ok || store.InBucket(source) {
 		return text
 	}
 	path, err := filepath.Abs(source)
@@ -304,7 +304,7 @@ func AbsoluteURL(text string) string {
 
 // ofArchives returns a client that reads archives.
 func ofArchives(source string, options ...client.Option) (*client.Client, error) {
-	target, err := archive.OpenSource(context.Background(), source)
+	target, err := store.OpenSource(context.Background(), source)
 	if err != nil {
 		return nil, err
 	}

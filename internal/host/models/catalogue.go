@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"waybill.dev/waybill/internal/host/hostfile"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // LoadCatalogue returns the built-in catalogue, overridden by that of a file; the file may be empty.

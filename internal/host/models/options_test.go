@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/host/tools"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // noKeys removes provider keys from the environment of the test.

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 	"waybill.dev/waybill/services/dispatcher/retention"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
 // erasable are stores of other services with data of runs, which a dispatcher erases.

@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // AcceptorOffers are the capabilities of an acceptor without a host.

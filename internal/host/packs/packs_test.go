@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/schema/schematest"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 func TestLoadPacks_ReadsFoldersAndIgnoresOtherFiles(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/settings"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
-	"waybill.dev/waybill/services/dispatcher/tenantlimit"
+	"waybill.dev/waybill/services/dispatcher/queue/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/gateway/admission"
 )

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Bundles exports debug bundles; see archiving.Bundles.
+// Bundles exports debug bundles; see retention.Bundles.
 type Bundles struct {
 	EventLog eventlogv1.EventLogClient
 	Redactor Redactor

@@ -22,8 +22,8 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/engine/timers"
 	"waybill.dev/waybill/services/dispatcher/model"
-	"waybill.dev/waybill/services/dispatcher/timers"
 )
 
 // Redactor redacts documents and streams with the redactor service.

@@ -12,7 +12,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/dispatcher/clients"
-	"waybill.dev/waybill/services/dispatcher/timers"
+	"waybill.dev/waybill/services/dispatcher/engine/timers"
 )
 
 // timerIndex returns two timers and records the request.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
-	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/credential"
 )
 
 // Secrets registers the keys of runs with the redactor.

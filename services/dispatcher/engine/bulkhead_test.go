@@ -19,9 +19,9 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
 // bad returns a pure node type that panics.

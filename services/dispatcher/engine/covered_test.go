@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 	"waybill.dev/waybill/services/dispatcher/model"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
 // slowDefinitions returns definitions once open is closed.

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 )
 
 // A run can end the process that executes it, for example through a stack overflow or its memory use.

@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 )
 
 // doomed is a process that a run may end. Then it appends nothing and ends no delivery.

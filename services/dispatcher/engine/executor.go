@@ -21,10 +21,10 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/cleartext"
 	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/engine/cleartext"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 	"waybill.dev/waybill/services/dispatcher/machine"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
 // Config limits execution.

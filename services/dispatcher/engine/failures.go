@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 )
 
 // Limits of consecutive failed deliveries, to all processes together, before a run is quarantined. The

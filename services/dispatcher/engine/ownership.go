@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 )
 
 // This file decides whether this process may execute a run. claim.go records the ownership of a

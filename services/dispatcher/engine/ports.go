@@ -8,8 +8,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 	"waybill.dev/waybill/services/dispatcher/model"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
 // Redactor removes secrets from JSON documents before they are appended.

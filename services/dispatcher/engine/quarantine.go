@@ -7,8 +7,8 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/cleartext"
-	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/engine/cleartext"
+	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 )
 
 // quarantineRun quarantines a run and ends its delivery. A retry would not help, and a delivery

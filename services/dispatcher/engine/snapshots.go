@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 )
 
 // sessionSnapshots offers snapshots of a session's run, and folds the run from them.

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/snapshot"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 )
 
 // load folds a run for a caller that continues or changes it, from a snapshot if there is one.

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/prompt"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // Host is what a definition is checked against.

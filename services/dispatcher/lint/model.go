@@ -10,10 +10,10 @@ import (
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/prompt"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // modelNode is a node that calls a model.

@@ -11,7 +11,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/template"
 )
 
 // suspendForAnswer suspends a node until it is answered from outside. A question that the run has
@@ -57,8 +56,8 @@ func question(at interrupt.Origin, t node.Type, in node.Input) (r interrupt.Requ
 	if len(wrong) > 0 {
 		return r, false, node.Invalid("node %s: /config%s: %s", at.NodeID, wrong[0].Path, wrong[0].Message)
 	}
-	if template.Has(r.Data) {
-		fill := &template.Template{In: in}
+	if node.HasPlaceholders(r.Data) {
+		fill := &node.Template{In: in}
 		path := "/config"
 		if t.Executes() == interrupt.TypeInterrupt {
 			path += "/data"

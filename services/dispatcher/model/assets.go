@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/media"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/node/media"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -160,15 +159,13 @@ func (r *reader) readText(
 	return d, violations, err
 }
 
-// textDocument returns the document within a JSON string.
+// textDocument returns the document within a JSON string, also in a fenced block.
 func textDocument(d document) (document, bool) {
-	text, ok := strictjson.String(d.raw)
-	text = strings.TrimSpace(text)
-	if !ok || !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") || !json.Valid([]byte(text)) {
-		return d, false
+	inner, ok := unfenced(d.raw)
+	if ok {
+		d.raw, d.path = inner, pathText
 	}
-	d.raw, d.path = json.RawMessage(text), pathText
-	return d, true
+	return d, ok
 }
 
 // wrongType reports whether the document as a whole has another type than the schema's.

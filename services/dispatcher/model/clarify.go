@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/media"
+	"waybill.dev/waybill/services/dispatcher/node/media"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 

@@ -1,8 +1,8 @@
 package model
 
 import (
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // fitToModel adapts a request to the catalogue's entry of its model: schema enforcement, answer

@@ -13,10 +13,10 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/credential"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 

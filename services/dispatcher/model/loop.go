@@ -14,8 +14,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 

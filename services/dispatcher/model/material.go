@@ -6,8 +6,8 @@ import (
 
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/media"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/node/media"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 

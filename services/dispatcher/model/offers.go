@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/modelgate"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // Offer is a model that nodes of a tenant can use.

@@ -8,7 +8,7 @@ import (
 
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 // Unmatched lists the patterns of allowed models that match no model of the catalogue, for providers

@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 )
 
 func TestUnmatched_FindsPatternsOfNoModel(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/lease"
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 

@@ -3,7 +3,7 @@ package queue
 import (
 	"time"
 
-	"waybill.dev/waybill/services/dispatcher/schedule"
+	"waybill.dev/waybill/services/dispatcher/queue/schedule"
 )
 
 // Config configures the scheduler. Zero durations use the defaults.

@@ -13,7 +13,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/engine/lease"
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 

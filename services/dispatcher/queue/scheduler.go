@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/schedule"
+	"waybill.dev/waybill/services/dispatcher/queue/schedule"
 )
 
 // storeTimeout limits one write of a ticket or a permit.

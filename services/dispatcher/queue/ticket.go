@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/schedule"
+	"waybill.dev/waybill/services/dispatcher/queue/schedule"
 )
 
 // Reason is why a run waits.

@@ -2,7 +2,6 @@ package retention_test
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"testing"
 	"time"
@@ -10,39 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	kvmemory "waybill.dev/waybill/internal/kv/memory"
-	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/erasure"
 	"waybill.dev/waybill/services/dispatcher/retention"
 )
-
-// write appends a run, up to its end or not.
-func write(t *testing.T, log runlog.Log, id string, ended bool) subject.Run {
-	t.Helper()
-	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: id}
-	rec := wire.RunRecord{RunID: id, WorkflowID: "w", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(start)}
-	body, err := json.Marshal(rec)
-	require.NoError(t, err)
-	f := frame.NewStart(run, body)
-	pos, err := log.Append(t.Context(), f, 0)
-	require.NoError(t, err)
-	if ended {
-		e := wire.Draft{Type: wire.EventRunCompleted, Payload: []byte(`{}`)}.Place(id, 0, start)
-		_, err := log.Append(t.Context(), frame.New(run, subject.End, frame.Head{Pos: pos, Hash: f.Hash}, []wire.Event{e}), pos)
-		require.NoError(t, err)
-	}
-	return run
-}
 
 type rig struct {
 	log    *memory.Log
 	store  *kvmemory.Store
 	holds  *retention.Holds
-	eraser *erasure.Eraser
+	eraser *retention.Eraser
 	mu     sync.Mutex
 	now    time.Time
 }
@@ -51,7 +29,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{log: memory.New(), store: kvmemory.New(), now: start}
 	r.holds = retention.NewHolds(r.store, r.log, r.clock)
-	r.eraser = erasure.New(r.log, r.log, quiet, func(bool) {})
+	r.eraser = retention.NewEraser(r.log, r.log, quiet, func(bool) {})
 	r.eraser.Guard(r.holds.Claim)
 	return r
 }
@@ -76,7 +54,7 @@ func (r *rig) erase(ctx context.Context, run subject.Run) error {
 func TestHold_ForbidsErasure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	run, other := write(t, r.log, "r", true), write(t, r.log, "other", true)
+	run, other := writeRun(t, r.log, "r", "", true), writeRun(t, r.log, "other", "", true)
 	hold, created, err := r.holds.Set(t.Context(), run, retention.Hold{Reason: "case 7", HeldBy: "key_1"})
 	require.NoError(t, err)
 	require.True(t, created)
@@ -112,7 +90,7 @@ func TestHold_ForbidsErasure(t *testing.T) {
 func TestHold_OfARunThatGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	run := write(t, r.log, "r", false)
+	run := writeRun(t, r.log, "r", "", false)
 	require.Equal(t, fault.Conflict, fault.CodeOf(r.erase(t.Context(), run)))
 	_, created, err := r.holds.Set(t.Context(), run, retention.Hold{Reason: "case 7"})
 	require.NoError(t, err)
@@ -124,7 +102,7 @@ func TestHold_OfARunThatGoesOn(t *testing.T) {
 func TestClaim_OfADeadProcessEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	run := write(t, r.log, "r", true)
+	run := writeRun(t, r.log, "r", "", true)
 	within, _, err := r.holds.Claim(t.Context(), run)
 	require.NoError(t, err)
 	until, ok := within.Deadline()
@@ -143,7 +121,7 @@ func TestClaim_OfADeadProcessEnds(t *testing.T) {
 func TestClaim_IsSharedByErasures(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	run, going := write(t, r.log, "r", true), write(t, r.log, "going", false)
+	run, going := writeRun(t, r.log, "r", "", true), writeRun(t, r.log, "going", "", false)
 	for _, one := range []subject.Run{run, going} {
 		_, _, err := r.holds.Claim(t.Context(), one)
 		require.NoError(t, err)
@@ -159,7 +137,7 @@ func TestHold_AgainstErasure(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		r := newRig(t)
-		run := write(t, r.log, "r", true)
+		run := writeRun(t, r.log, "r", "", true)
 		var erased, held error
 		var wg sync.WaitGroup
 		wg.Go(func() { erased = r.erase(t.Context(), run) })
@@ -175,7 +153,7 @@ func TestList_PagesHoldsOfOneTenant(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, id := range []string{"c", "a", "b"} {
-		_, _, err := r.holds.Set(t.Context(), write(t, r.log, id, true), retention.Hold{Reason: id})
+		_, _, err := r.holds.Set(t.Context(), writeRun(t, r.log, id, "", true), retention.Hold{Reason: id})
 		require.NoError(t, err)
 	}
 	var got []string

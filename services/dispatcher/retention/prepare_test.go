@@ -219,7 +219,7 @@ func TestSweep_FollowsTheRetentionOfTheInstallation(t *testing.T) {
 		0: time.Minute, 2 * time.Second: time.Second, time.Minute: 6 * time.Second, oneDay: time.Minute,
 	} {
 		p := retention.Policies{Default: keep}
-		s := retention.New(retention.Config{Rate: 1}, p, clock, x, x, func() bool { return true }, quiet)
+		s := retention.NewSweeper(retention.Config{Rate: 1}, p, clock, x, x, func() bool { return true }, quiet)
 		s.Own(true)
 		pause, err := s.Sweep(t.Context())
 		require.NoError(t, err)

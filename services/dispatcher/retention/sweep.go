@@ -49,8 +49,8 @@ type Index interface {
 	Count(ctx context.Context, of Flow, before ...time.Time) ([]int64, error)
 }
 
-// Eraser erases runs.
-type Eraser interface {
+// Expirer erases runs whose retention is over.
+type Expirer interface {
 	// Prepare does what must be done before a run is erased: its archive is durable when it returns.
 	// Several runs are prepared at the same time. Errors: ErrArchive, ErrAway, and those of Expire.
 	Prepare(ctx context.Context, run subject.Run) error
@@ -73,7 +73,7 @@ type Sweeper struct {
 	policies Policies
 	clock    *Clock
 	index    Index
-	eraser   Eraser
+	eraser   Expirer
 	log      *slog.Logger
 	rate     *rate.Limiter
 	// may reports whether this process may act.
@@ -101,8 +101,8 @@ type Stats struct {
 	Now time.Time
 }
 
-// New returns a sweeper; may reports whether this process may act.
-func New(cfg Config, p Policies, c *Clock, index Index, eraser Eraser, may func() bool, log *slog.Logger) *Sweeper {
+// NewSweeper returns a sweeper; may reports whether this process may act.
+func NewSweeper(cfg Config, p Policies, c *Clock, index Index, eraser Expirer, may func() bool, log *slog.Logger) *Sweeper {
 	s := &Sweeper{
 		policies: p, clock: c, index: index, eraser: eraser, may: may, log: log,
 		rate: rate.NewLimiter(rate.Limit(cfg.Rate), 1), kept: newKeptRuns(),

@@ -138,7 +138,7 @@ func sweeper(x *table, installation int, tenants, workflows days) *retention.Swe
 	clock := retention.NewClock(kvmemory.New(), func() time.Time { return start },
 		func(context.Context) (uint64, time.Time, error) { return 1000, start, x.away })
 	log := slog.New(slog.NewTextHandler(&x.logged, nil))
-	s := retention.New(retention.Config{Rate: 1e6}, p, clock, x, x, func() bool { return true }, log)
+	s := retention.NewSweeper(retention.Config{Rate: 1e6}, p, clock, x, x, func() bool { return true }, log)
 	s.Own(true)
 	return s
 }

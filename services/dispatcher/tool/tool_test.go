@@ -15,7 +15,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/template"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
@@ -105,11 +104,11 @@ func TestTemplate_FencesForReadersThatMayBeModels(t *testing.T) {
 		UntrustedPorts: map[string]bool{"p": true}, UntrustedVariables: map[string]bool{"v": true},
 		Origins: map[string]untrusted.Mark{"p": {Source: "a2a", Attributes: map[string]string{"agent": "desk"}}},
 	}
-	text, bad := (&template.Template{In: in, Fenced: true}).Text("/x", "{{p}}{{ v }}")
+	text, bad := (&node.Template{In: in, Fenced: true}).Text("/x", "{{p}}{{ v }}")
 	require.Nil(t, bad)
 	require.Equal(t, "<UNTRUSTED source=\"a2a\" type=\"input\" agent=\"desk\" name=\"p\">\na\n</UNTRUSTED>"+
 		"<UNTRUSTED source=\"run-event\" type=\"variable\" name=\"v\">\n{\n  \"b\": 1\n}\n</UNTRUSTED>", text)
-	text, _ = (&template.Template{In: in}).Text("/x", "{{p}}{{v}}")
+	text, _ = (&node.Template{In: in}).Text("/x", "{{p}}{{v}}")
 	require.Equal(t, `a{"b":1}`, text)
 }
 
@@ -123,7 +122,7 @@ func TestTemplate_ChangesNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := node.Input{Ports: map[string]json.RawMessage{"p": raw}}
-		doc, bad := (&template.Template{In: in}).JSON("", json.RawMessage(`{"whole":"{{p}}","part":"<{{p}}>","list":[1e400,"}}"],"{{p}}":null}`))
+		doc, bad := (&node.Template{In: in}).JSON("", json.RawMessage(`{"whole":"{{p}}","part":"<{{p}}>","list":[1e400,"}}"],"{{p}}":null}`))
 		if bad != nil {
 			t.Fatal(bad.Message)
 		}

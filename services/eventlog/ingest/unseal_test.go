@@ -64,7 +64,7 @@ func TestRun_ARebuiltStoreCountsSealedRuns(t *testing.T) {
 func TestRun_LimitsTheMemoryForSealedRuns(t *testing.T) {
 	t.Parallel()
 	hot := memory.New()
-	const runs, size = 24, 1 << 20
+	const runs, size = 10, 1 << 20
 	for n := range runs {
 		w := logtest.Begin(t, hot, logtest.Record(fmt.Sprintf("r%d", n)))
 		w.Step(logtest.RunStarted, logtest.Log(strings.Repeat("x", size)))

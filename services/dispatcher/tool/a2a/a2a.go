@@ -23,7 +23,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/template"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
@@ -134,7 +133,7 @@ const portMessage = "message"
 // messagePart returns the message: the port's, else the filled template. Untrusted content is
 // fenced text, because an agent's reader may be a model.
 func (c config) messagePart(in node.Input) (*a2a.Part, *wire.NodeError) {
-	t := &template.Template{In: in, Fenced: true}
+	t := &node.Template{In: in, Fenced: true}
 	given, ok := in.Ports[portMessage]
 	if !ok {
 		if c.Message == "" {

@@ -22,7 +22,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/template"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
@@ -209,7 +208,7 @@ func (c config) arguments(in node.Input) (json.RawMessage, *wire.NodeError) {
 	if len(c.Arguments) == 0 || string(c.Arguments) == "null" {
 		return json.RawMessage("{}"), nil
 	}
-	return (&template.Template{In: in}).JSON("/config/arguments", c.Arguments)
+	return (&node.Template{In: in}).JSON("/config/arguments", c.Arguments)
 }
 
 // failure returns the node error of a call without a result.
