@@ -165,6 +165,12 @@ type Depth struct {
 	Parked, Limited int
 }
 
+// RetryAfter is the pause of a run after its delivery number tries failed. It doubles each time, up to
+// eight times the first: most outages end within seconds, and a run has a time limit.
+func RetryAfter(first time.Duration, tries int) time.Duration {
+	return first << min(max(tries-1, 0), 3)
+}
+
 // Follower reads the whole log in order.
 type Follower interface {
 	// Follow calls handle with batches of frames with positions after pos, in order and without

@@ -85,7 +85,7 @@ func (d *delivery) Retry() error {
 func (d *delivery) retryTicket() error {
 	t := d.ticket
 	t.Tries++
-	t.NotBeforeMs = d.scheduler.deps.Clock().Add(retryAfter(d.scheduler.cfg.RetryDelay, t.Tries)).UnixMilli()
+	t.NotBeforeMs = d.scheduler.deps.Clock().Add(runlog.RetryAfter(d.scheduler.cfg.RetryDelay, t.Tries)).UnixMilli()
 	return d.handBack(t)
 }
 
