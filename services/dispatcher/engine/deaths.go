@@ -45,7 +45,7 @@ func (e *Executor) enterDelivered(ctx context.Context, d *delivery) error {
 	d.recorded = e.deps.Leases.Process()
 	f := d.message.Frame()
 	deaths, err := e.deps.Quarantine.Enter(ctx, f.Run, f.Pos, d.recorded, func(process string) (bool, error) {
-		alive, err := e.deps.Leases.Alive(ctx, process)
+		alive, err := e.isAlive(ctx, process)
 		return !alive, err
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func (e *Executor) countDeath(ctx context.Context, d *delivery, st *runstate.Sta
 	if e.deps.Quarantine == nil || o.Owner == "" || o.Owner == e.deps.Leases.Process() {
 		return nil
 	}
-	if alive, err := e.deps.Leases.Alive(ctx, o.Owner); err != nil || alive { // it gave the run up
+	if alive, err := e.isAlive(ctx, o.Owner); err != nil || alive { // it gave the run up
 		return err
 	}
 	d.recorded = e.deps.Leases.Process()
@@ -91,6 +91,15 @@ func (e *Executor) checkDeaths(d *delivery, deaths quarantine.Deaths) error {
 	}
 }
 
+// isOwnFailure reports a failed delivery that the run caused.
+func isOwnFailure(err error) bool {
+	return err != nil && !isTransient(err) && !errors.Is(err, runlog.ErrErased) && !errors.Is(err, errReleased) && !errors.Is(err, errElsewhere)
+}
+
+// settleTimeout limits the write of counts. A process that stops writes them, too: otherwise its end
+// would count as a death.
+const settleTimeout = 3 * time.Second
+
 // settleHistory updates the counts of a run after a delivery, and returns the number of consecutive
 // failures that the run caused. A run without counts needs no access to the store.
 func (e *Executor) settleHistory(ctx context.Context, d *delivery, err error) (failures int) {
@@ -99,12 +108,14 @@ func (e *Executor) settleHistory(ctx context.Context, d *delivery, err error) (f
 		r      = d.message.Frame().Run
 		failed error
 	)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
 	switch {
-	case q == nil, errors.Is(err, errPaused), errors.Is(err, errQuarantined), errors.Is(err, errElsewhere):
+	case q == nil:
 		return 0
 	case err == nil && d.recorded != "":
 		failed = q.Forget(ctx, r)
-	case err != nil && !errors.Is(err, runlog.ErrErased) && !isTransient(err) && !errors.Is(err, errReleased):
+	case isOwnFailure(err):
 		release := d.keepExtended()
 		failures, failed = q.CountFailure(ctx, r)
 		release()
