@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/kv"
 	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -211,4 +212,31 @@ func sleepIn(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// A process that stops, and hands its run back, has not died with it.
+func TestExecute_AProcessThatStopsCountsAsNoDeath(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), nil)
+	store := kvmemory.New()
+	r.quarantine = quarantine.New(quarantine.DefaultConfig(), store, time.Now, slog.New(slog.DiscardHandler))
+	records := func() int {
+		all, err := kv.List(t.Context(), store, "run.")
+		require.NoError(t, err)
+		return len(all)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	during := 0
+	r.exec = r.executor(r.defs, models(func(ctx context.Context, _ model.Task, _ model.Journal) model.Result {
+		during = records()
+		cancel()
+		<-ctx.Done()
+		return model.Result{Interrupted: context.Cause(ctx)}
+	}))
+	r.create(t)
+	d, err := r.log.Next(t.Context())
+	require.NoError(t, err)
+	r.exec.Execute(ctx, tried{d, 2})
+	require.Equal(t, 1, during, "the execution is recorded")
+	require.Zero(t, records())
 }
