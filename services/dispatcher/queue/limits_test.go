@@ -188,7 +188,7 @@ type distantLog struct{ runlog.Log }
 
 func (l distantLog) First(ctx context.Context, r subject.Run) (*frame.Frame, error) {
 	select {
-	case <-time.After(time.Millisecond):
+	case <-time.After(5 * time.Millisecond):
 		return l.Log.First(ctx, r)
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -196,7 +196,7 @@ func (l distantLog) First(ctx context.Context, r subject.Run) (*frame.Frame, err
 }
 
 // The timers of one tenant are due together. Their limits are in the log. Another tenant's new run does
-// not wait until all of them were read.
+// not wait until they were read one after the other. On an idle machine it starts within a second.
 func TestScheduler_WokenRunsOfOneTenantDoNotDelayAnother(t *testing.T) {
 	r, g := inMemory(), newGauge()
 	const n = 10_000
@@ -222,7 +222,7 @@ func TestScheduler_WokenRunsOfOneTenantDoNotDelayAnother(t *testing.T) {
 	r.start(t, "b", "b_new", nil)
 	eventually(t, "the new run", func() bool { return g.ran("b_new") == 1 })
 	t.Logf("behind %d woken runs: %s", n, time.Since(began))
-	require.Less(t, time.Since(began), 2*time.Second) // one after the other, the reads take more than ten
+	require.Less(t, time.Since(began), 10*time.Second, "one after the other, the reads take 50 seconds")
 	eventually(t, "all others wait for the limit", func() bool {
 		depth, err := d.Depth(t.Context())
 		return err == nil && depth.Limited == n-1
