@@ -158,7 +158,7 @@ func TestExecute_ARunThatEndsItsProcessIsQuarantined(t *testing.T) {
 					if task.RunID == "run_deadly" {
 						m.die()
 						<-ctx.Done()
-					} else if !sleepIn(ctx, 40*time.Second) || m.dead.Load() {
+					} else if !waitFor(ctx, 40*time.Second) || m.dead.Load() {
 						<-ctx.Done()
 					}
 					return model.Result{Interrupted: context.Cause(ctx)}
@@ -174,7 +174,7 @@ func TestExecute_ARunThatEndsItsProcessIsQuarantined(t *testing.T) {
 			deaths, m := 0, start()
 			for i.live(ctx, &wg, m, 15*time.Minute) {
 				deaths++
-				sleepIn(ctx, 10*time.Second) // its lease
+				waitFor(ctx, 10*time.Second) // its lease
 				next := start()
 				i.bury(t, m.exec.Process(), next.exec)
 				m = next
@@ -202,8 +202,8 @@ func TestExecute_ARunThatEndsItsProcessIsQuarantined(t *testing.T) {
 	}
 }
 
-// sleepIn waits in a bubble; false if ctx ends before.
-func sleepIn(ctx context.Context, d time.Duration) bool {
+// waitFor waits in a bubble; false if ctx ends before.
+func waitFor(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
