@@ -258,6 +258,11 @@ func (f *Frame) Record() (*wire.RunRecord, error) {
 	return wire.ParseRunRecord(f.Body)
 }
 
+// RunOf returns the run that a record is of.
+func RunOf(rec *wire.RunRecord) subject.Run {
+	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
+}
+
 // Events reads the frame's events; none for a run's first frame, and for those that seal and erase it.
 func (f *Frame) Events() ([]wire.Event, error) {
 	if f.Kind.Begins() || f.Kind == subject.Seal || f.Kind == subject.Erase {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
@@ -103,6 +104,48 @@ func TestExecute_APanicEndsTheNodesAtWork(t *testing.T) {
 	requireFailedInside(t, r)
 	st, _ = r.state(t)
 	require.Equal(t, runstate.NodeCancelled, st.Nodes["w"].Status)
+}
+
+// The handler of an answer executes pure nodes. One that panics ends the run in the next session.
+func TestResolve_APanicAfterTheAnswerEndsTheRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, gateNode+","+nodeJSON("a", "test.bad", "{}"),
+		`{"id":"e","sourceNodeId":"gate","targetNodeId":"a"}`), nil)
+	r.moreTypes = bad()
+	r.exec = r.executor(r.defs, nil)
+	r.create(t)
+	r.next(t)
+	got, err := r.exec.Resolve(t.Context(), "acme", "run_1", engine.Answer{NodeID: "gate", Answer: accept("ann").Answer})
+	require.NoError(t, err, "the answer is recorded")
+	require.Equal(t, "gate", got.NodeID)
+	st, _ := r.state(t)
+	require.Equal(t, runstate.NodeCompleted, st.Nodes["gate"].Status)
+	r.next(t)
+	requireFailedInside(t, r)
+}
+
+// panickingRedactor panics on the documents of an answer.
+type panickingRedactor struct{ engine.Redactor }
+
+func (p panickingRedactor) Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) ([][]byte, bool, error) {
+	for _, d := range docs {
+		if bytes.Contains(d, []byte(`"ann"`)) {
+			panic("boom of acme")
+		}
+	}
+	return p.Redactor.Redact(ctx, tenant, runID, registered, docs)
+}
+
+func TestResolve_AnAnswerThatPanicsEndsTheRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, gateNode), nil)
+	r.create(t)
+	r.next(t)
+	r.wrapRedactor = func(inner engine.Redactor) engine.Redactor { return panickingRedactor{inner} }
+	r.exec = r.executor(r.defs, nil)
+	_, err := r.exec.Resolve(t.Context(), "acme", "run_1", engine.Answer{NodeID: "gate", Answer: accept("ann").Answer})
+	require.ErrorIs(t, err, lifecycle.ErrPanic)
+	requireFailedInside(t, r)
 }
 
 // panickingStore panics when a masked run is folded.

@@ -8,6 +8,7 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -138,7 +139,7 @@ func (e *Executor) reportToParent(ctx context.Context, st *runstate.State) error
 		if report, err = e.sendReport(ctx, st); report == nil || report.Wait == nil {
 			return err
 		}
-		if st, _, err = e.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, report.Wait) {
+		if st, _, err = e.load(ctx, frame.RunOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, report.Wait) {
 			return nil
 		}
 	}
@@ -167,7 +168,7 @@ func (e *Executor) sendReportOf(
 	p := st.Record.Parent
 	_, err = e.changeRun(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
 		if !st.Status.Terminal() {
-			fresh, _, err := e.load(ctx, subjectOf(st.Record))
+			fresh, _, err := e.load(ctx, frame.RunOf(st.Record))
 			if err != nil {
 				return err
 			}

@@ -50,11 +50,10 @@ type Executor struct {
 	drain    drain
 	// announcements are changes of runs that other processes own; see Announce.
 	announcements chan announcement
-	mu            sync.Mutex // guards what follows
-	active        map[string]*activeRun
-	logged        map[logKey]bool
-	// failures counts consecutive failures caused by the run itself; see countFailure.
-	failures map[string]int
+
+	mu     sync.Mutex // guards what follows
+	active map[string]*activeRun
+	logged map[logKey]bool
 }
 
 // activeRun is a run that a session of this process executes.
@@ -95,7 +94,6 @@ func New(cfg Config, d Deps) *Executor {
 		announcements: make(chan announcement, maxAnnouncements),
 		active:        map[string]*activeRun{},
 		logged:        map[logKey]bool{},
-		failures:      map[string]int{},
 		drain:         newDrain(),
 	}
 }
@@ -177,7 +175,11 @@ func (e *Executor) executeDelivery(ctx context.Context, d *delivery) (next *deli
 	if !ok {
 		return nil
 	}
-	err := e.contain(r.RunID, func() error { return e.runSessions(ctx, d, h) })
+	e.deps.Forget(r.Tenant, r.RunID) // the session sets the next timer
+	err := e.enterDelivered(ctx, d)
+	if err == nil {
+		err = e.contain(r.RunID, func() error { return e.runSessions(ctx, d, h) })
+	}
 	release := d.keepExtended() // reading logs may take long
 	switch {
 	case errors.Is(err, errCancelling):
@@ -234,9 +236,10 @@ func (e *Executor) withCancel(ctx context.Context, h *activeRun, session func(ct
 // endDelivery ends a delivery according to the result of its run.
 func (e *Executor) endDelivery(ctx context.Context, d *delivery, err error) {
 	f := d.message.Frame()
-	why, giveUp := shouldQuarantine(err, e.countFailure(f.Run.RunID, err))
+	why, giveUp := shouldQuarantine(err, e.settleHistory(ctx, d, err))
 	switch {
-	case err == nil, errors.Is(err, runlog.ErrErased), errors.Is(err, errReleased): // the release frame is in the queue
+	case err == nil, errors.Is(err, runlog.ErrErased), errors.Is(err, errReleased), // the release frame is in the queue
+		errors.Is(err, errQuarantined):
 		e.logEndFailure(d.endWith(d.message.Ack), f.Run, "ack")
 	case errors.Is(err, errCovered):
 		e.deps.Metrics.Conflict()
@@ -248,6 +251,8 @@ func (e *Executor) endDelivery(ctx context.Context, d *delivery, err error) {
 		e.logEndFailure(d.endWith(d.message.Return), f.Run, "return")
 	case giveUp:
 		e.quarantineRun(ctx, d, why, err)
+	case errors.Is(err, errPaused):
+		e.logEndFailure(d.endWith(d.message.Retry), f.Run, "retry")
 	case needsLaterEngine(err):
 		e.logNeedsLaterEngine(f.Run.RunID, err)
 		e.logEndFailure(d.endWith(d.message.Retry), f.Run, "retry")
@@ -292,6 +297,9 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 		return e.notifyRelatives(ctx, st)
 	}
 	if err := e.checkOwnership(ctx, f.Run, f.Pos, head.Ownership); err != nil {
+		return err
+	}
+	if err := e.countDeath(ctx, d, st, head.Ownership); err != nil {
 		return err
 	}
 	if err := e.checkMustEnd(ctx, st); err != nil {

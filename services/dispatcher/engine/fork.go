@@ -41,7 +41,7 @@ func (e *Executor) copyHistory(
 	if err != nil {
 		return nil, frame.Head{}, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
 	}
-	r, writer := subjectOf(rec), e.newWriter()
+	r, writer := frame.RunOf(rec), e.newWriter()
 	for head.Next < len(source) {
 		events := nextPortion(rec, source[head.Next:], at)
 		f := frame.New(r, subject.Step, head, events).By(writer).In(e.traceContext(rec).Run())
@@ -84,10 +84,6 @@ func nextPortion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.
 		out = append(out, machine.CopyEvent(rec, e, at))
 	}
 	return out
-}
-
-func subjectOf(rec *wire.RunRecord) subject.Run {
-	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 }
 
 // errSourceGone means that the source of a fork was erased before the fork had what it needs of it. The
@@ -147,7 +143,7 @@ func (e *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runs
 		return err
 	}
 	m.Repair(e.deps.Clock())
-	a, err := e.append(ctx, entry{writer: e.newWriter(), run: subjectOf(rec), head: head, append: e.deps.Log.Append}, m)
+	a, err := e.append(ctx, entry{writer: e.newWriter(), run: frame.RunOf(rec), head: head, append: e.deps.Log.Append}, m)
 	if err == nil && a.head.Pos != head.Pos {
 		return runlog.ErrConflict
 	}
@@ -165,7 +161,7 @@ func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runsta
 	if err != nil {
 		return nil, err
 	}
-	own, err := e.readEvents(ctx, subjectOf(rec))
+	own, err := e.readEvents(ctx, frame.RunOf(rec))
 	if err != nil {
 		return nil, err
 	}
