@@ -270,8 +270,8 @@ func (t *turn) failBreached(o Outcome, cause string, out *outbox) verdict {
 	})
 }
 
-// outputOf returns the outputs of a node: the payload of the first envelope of the requested kind, else
-// of the first one that is not universal, and the list of all envelopes. The list begins with those
+// outputOf returns the outputs of a node: the payload of the last envelope of the requested kind, else of the
+// kind of the first one that is not universal, and the list of all envelopes. The list begins with those
 // that the model sent together with its questions. The payload is one of these only if the last answer
 // has none of the requested kind. An error of the model has a port of its own, so that nothing reads it
 // as the payload.
@@ -289,7 +289,17 @@ func (t *Task) outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 		}
 	}
 	take("error", func(a acceptedEnvelope) bool { return a.Type == wire.KindError })
-	take("output", func(a acceptedEnvelope) bool { return !wire.IsUniversal(a.Type) })
-	take("output", func(a acceptedEnvelope) bool { return a.Type == kind })
+	if i := slices.IndexFunc(latest, func(a acceptedEnvelope) bool { return !wire.IsUniversal(a.Type) }); i >= 0 {
+		if !slices.ContainsFunc(latest, func(a acceptedEnvelope) bool { return a.Type == kind }) {
+			kind = latest[i].Type
+		}
+	}
+	for _, list := range [][]acceptedEnvelope{early, accepted} { // the last of several
+		for _, a := range list {
+			if a.Type == kind {
+				ports["output"] = a.Payload
+			}
+		}
+	}
 	return node.Output{Ports: ports}
 }

@@ -75,6 +75,10 @@ func parseFailure(text string, x extraction) failure {
 		f.detail = "it repeats a document of the prompt, without an answer of its own"
 	case len(x.documents) > 0:
 		f.detail = "its JSON document is not an envelope with type and payload"
+	case x.doubted:
+		f.detail = "it takes its answer back in words; write the answer that counts, alone"
+	case x.rejected:
+		f.detail = "it says of its JSON that it is an example, a draft or a quotation, and not the answer"
 	case x.announced:
 		f.detail = "it ends where its answer was to begin"
 	case x.thought:

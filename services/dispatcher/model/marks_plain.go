@@ -216,7 +216,7 @@ func (s *searcher) passStrippedMarks() {
 			continue
 		}
 		if end := m.ends.FindStringIndex(s.text); end != nil {
-			s.pos = end[1]
+			s.pos, s.begins, s.last = end[1], end[1], end[1]
 			s.found.thought = true
 			s.readScalar()
 		} else if m.alone.MatchString(s.text) && (m.other == nil || !m.other.MatchString(s.text)) {
