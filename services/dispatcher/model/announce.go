@@ -68,7 +68,8 @@ func (s *searcher) isRejected(d document) bool {
 	if d.path != pathText && isTemplate(d.raw) {
 		return true
 	}
-	if rejectedMark.MatchString(s.lineBefore(d.begins)) || rejectedAfter.MatchString(s.lineAfter(d.end)) {
+	after := s.lineAfter(d.end) // what precedes another document is about that one
+	if rejectedMark.MatchString(s.lineBefore(d.begins)) || !strings.ContainsAny(after, "{[") && rejectedAfter.MatchString(after) {
 		return true
 	}
 	switch {

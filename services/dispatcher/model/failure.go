@@ -147,12 +147,15 @@ func schemaFailure(violations []schema.Violation) failure {
 }
 
 // outcomeFailure converts an outcome of the accept pipeline to a failure. ok is false for outcomes
-// that are not retried.
-func outcomeFailure(o Outcome) (failure, bool) {
+// that are not retried. accepted are the kinds that the node accepts.
+func outcomeFailure(o Outcome, accepted []string) (failure, bool) {
 	code, _, _ := strings.Cut(o.Reason, ":")
 	f := failure{reason: reasonSchema, code: fault.Code(strings.TrimSpace(code)), detail: outcomeDetail(o)}
 	switch f.code {
-	case fault.UnknownEnvelopeKind, fault.UnknownSchemaVersion:
+	case fault.UnknownEnvelopeKind:
+		f.reason, f.detail = reasonTypeDrift, "its type is not one of "+strings.Join(accepted, ", ")
+		return f, true
+	case fault.UnknownSchemaVersion:
 		f.reason = reasonTypeDrift
 		return f, true
 	case fault.EnvelopeInvalid, fault.InvalidEnvelopeShape:
@@ -172,9 +175,6 @@ func outcomeDetail(o Outcome) string {
 	}
 	if len(parts) > 0 {
 		return strings.Join(parts, "; ")
-	}
-	if len(o.AllowedKinds) > 0 {
-		return "its type is not one of " + strings.Join(o.AllowedKinds, ", ")
 	}
 	return "it is not a valid envelope"
 }

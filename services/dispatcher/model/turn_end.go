@@ -27,25 +27,32 @@ func endsTurn(text string) bool {
 var otherTurn = regexp.MustCompile(`(?im)^[ \t>*_]*(?:(?:user|human|instructions?|question|q|input|prompt|next (?:input|question|mail|message|task))[ \t]*\d*[ \t*_]*[:：]|` +
 	`example[ \t]+\d+\b)|^#{2,4}[ \t]*(?:user|human|instructions?|input|question|example)\b|^[ \t]*<(?:user|human|next_input|instructions?)>`)
 
-// passesTurn reports whether another's turn begins between the last document and the position. If the text
-// before the first document has such labels itself, the model repeats its prompt, and its answer follows.
+// passesTurn reports whether another's turn begins between the last document, also a broken one, and the position. If the text
+// before the first document has such labels itself, the model repeats its prompt, and its answer follows. The
+// position is then that of the label.
 func (s *searcher) passesTurn() bool {
-	docs := s.found.documents
-	if len(docs) == 0 {
+	first, last := s.found.broken, s.found.broken
+	if docs := s.found.documents; len(docs) > 0 {
+		first, last = docs[0].begins, docs[len(docs)-1].end
+	}
+	if last < 0 {
 		return false
 	}
-	from := max(docs[len(docs)-1].end, s.scanned)
-	from = strings.LastIndexByte(s.text[:from], '\n') + 1
-	from = max(from, docs[len(docs)-1].end)
+	from := strings.LastIndexByte(s.text[:max(last, s.scanned)], '\n') + 1
+	from = max(from, last)
 	between := s.text[from:max(from, s.pos)]
 	s.budget -= len(between)
 	s.scanned = max(s.scanned, s.pos)
-	if !otherTurn.MatchString(between) {
+	label := otherTurn.FindStringIndex(between)
+	if label == nil {
 		return false
 	}
-	first := docs[0].begins
 	s.budget -= first
-	return !otherTurn.MatchString(s.text[:first])
+	if otherTurn.MatchString(s.text[:first]) {
+		return false
+	}
+	s.pos = from + label[0]
+	return true
 }
 
 // endTurn ends the text at the position.
