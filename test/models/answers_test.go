@@ -140,7 +140,7 @@ func TestAnswers_WithoutOneTheNodeFails(t *testing.T) {
 	events := finish(t, c, start(t, c, asks("answers-task", id, house, house.seeing, "")))
 	requireHas(t, `{"error":{"code":"envelope_invalid"}}`, of(events, failed)[0].Payload)
 	require.Empty(t, of(events, completed))
-	require.Equal(t, house.desk.count(id), len(of(events, usage)))
+	require.Len(t, of(events, usage), house.desk.count(id))
 }
 
 // OpenWOP envelope contract §8: the limits of questions and of schema rounds count within one turn.
