@@ -197,11 +197,11 @@ func TestFlags_OfTheHostReachARun(t *testing.T) {
 	events = finish(t, c, start(t, c, asks("answers-kind", "flags-envelopes", house, house.seeing, "")))
 	requireHas(t, `{"kind":"envelopes","limit":2,"observed":3}`, of(events, breached)[0].Payload)
 
-	house.desk.put("flags-cut", cutOff(long(100), 0), answer{text: good, in: 10, out: 5})
-	finish(t, c, start(t, c, asks("value-whole", "flags-cut", house, house.seeing, "")))
-	calls := house.desk.of("flags-cut")
+	blind.desk.put("flags-cut", cutOff(long(100), 0), answer{text: good, in: 10, out: 5})
+	finish(t, c, start(t, c, asks("value-whole", "flags-cut", blind, blind.seeing, "")))
+	calls := blind.desk.of("flags-cut")
 	require.Len(t, calls, 2)
-	second, err := house.read(calls[1].body)
+	second, err := blind.read(calls[1].body)
 	require.NoError(t, err)
 	require.Equal(t, 3*budget, second.budget)
 }
