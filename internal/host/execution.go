@@ -58,12 +58,16 @@ type Execution struct {
 	TestSeams  bool
 }
 
+// questionTimeout is the default time for an answer to a model's question: a question that is forgotten must not
+// keep its run forever.
+const questionTimeout = 7 * 24 * time.Hour
+
 // DefaultExecution are the settings without flags.
 func DefaultExecution() Execution {
 	def := dispatcher.DefaultConfig()
 	return Execution{
 		Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
-		Lease: def.Lease.Duration, DrainTimeout: 30 * time.Second, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
+		QuestionTimeout: questionTimeout, Lease: def.Lease.Duration, DrainTimeout: 30 * time.Second, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
 		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
 		MaxHandedOut: jetstream.DefaultConfig().MaxPending, AIEnvelope: true,
 		AssetMemory: model.DefaultAssetMemory,

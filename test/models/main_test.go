@@ -107,7 +107,8 @@ const (
 // hostFiles are the files that the host reads at its start: a kind, models with round prices, and a
 // pack whose nodes look at pictures. The blind models take schemas as tools.
 var hostFiles = map[string]string{
-	"kinds/" + kind + ".schema.json": answerSchema,
+	"kinds/" + kind + ".schema.json":     answerSchema,
+	"kinds/" + taskKind + ".schema.json": taskSchema,
 	"models.json": `{"version":1,"asOf":"2026-01-31","models":[` + listed("openai", "gpt-4o", "gpt-4o-mini") + `,` +
 		listed("anthropic", "claude-opus-4-6", "claude-haiku-4-5") + `,` + listed("gemini", "gemini-2.5-flash", "gemini-2.5-flash-lite") + `,` + listed("house", "house-7b", "house-7b-tools") + `]}`,
 	"packs/look/pack.json": `{"name":"vendor.acme.look","version":"1.0.0","engines":{"openwop":">=1.0"},"runtime":{"language":"remote","entry":"none"},"nodes":[` +
@@ -172,7 +173,7 @@ func workflows() (out []string) {
 		config := fmt.Sprintf(`{"prompt":%q,"partials":true,%s}`, question, s.config)
 		out = append(out, workflow(shape+"-partials", node("ask", s.typ, config, "{}")))
 	}
-	out = append(out, rootWorkflows()...)
+	out = append(append(out, rootWorkflows()...), answerWorkflows()...)
 	return append(out, workflow("talk", node("ask", "core.ai.callPrompt", `{"prompt":"`+question+`"}`, "{}")))
 }
 

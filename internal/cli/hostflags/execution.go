@@ -19,7 +19,7 @@ func Execution(f *pflag.FlagSet, o *host.Execution) {
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "on SIGTERM, how long to wait for running calls before releasing their runs; a second signal exits immediately")
 	f.IntVar(&o.MaxRuns, "max-runs", o.MaxRuns, "maximum runs a dispatcher executes concurrently, excluding sleeping and waiting runs; another eighth, at least 1, is reserved for tenants below their share")
 	RunLimits(f, &o.RunLimits)
-	f.DurationVar(&o.QuestionTimeout, "question-timeout", 0, "time limit for answers to a model's questions if its node sets none; without an answer the node fails; 0 means no limit")
+	f.DurationVar(&o.QuestionTimeout, "question-timeout", o.QuestionTimeout, "time limit for answers to a model's questions if its node sets none; without an answer the node fails; 0 means no limit")
 	f.StringVar(&o.Retention, "retention", o.Retention, "how long runs are kept after their end, such as 90d or 36h, if neither their workflow nor their tenant sets it; unlimited keeps them")
 	f.Float64Var(&o.RetentionRate, "retention-rate", o.RetentionRate, "maximum runs per second that are erased because their retention is over")
 	f.StringVar(&o.Archive, "archive", "", "directory or s3://BUCKET/PREFIX that keeps archives of ended runs; runs whose retention is over are erased only when they are archived; settings of a bucket are those of the AWS_ variables; empty keeps none")

@@ -60,6 +60,9 @@ func (q question) checkSchema() *Detail {
 	if at, found := findContradiction("", q.Schema); found {
 		return &Detail{InstancePath: at, Keyword: "schema", Message: "no value satisfies the schema here"}
 	}
+	if impossible(q.Schema) {
+		return &Detail{Keyword: "schema", Message: "no value satisfies the schema"}
+	}
 	_, problems := projection.Compile(q.Schema, projection.OpenAI)
 	i := slices.IndexFunc(problems, func(p projection.Problem) bool { return p.Rule == projection.RuleNothingFits })
 	if i < 0 {

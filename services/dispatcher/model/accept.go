@@ -20,10 +20,11 @@ func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verd
 		return e.acceptValue(ctx, a, e.extract(a), out)
 	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
 		return e.acceptEnvelopes(ctx, a, e.extract(a), out)
-	case strings.TrimSpace(a.Text) == "" && (a.Thought || a.Stop == provider.StopUnknown): // it thought, or called a tool
+	case strings.TrimSpace(a.Text) == "" && (a.Thought || a.Stop == provider.StopUnknown), // it thought, or called a tool
+		strings.TrimSpace(a.Text) != "" && withoutThoughts(a.Text) == "":
 		return verdict{failure: parseFailure(a.Text, e.extract(a))}
 	default:
-		return out.completeNode(e.task.textOutput(a.Text))
+		return out.completeNode(e.task.textOutput(withoutThoughts(a.Text)))
 	}
 }
 
@@ -69,7 +70,7 @@ func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, 
 	}
 	if len(candidates) == 0 {
 		if e.expected.kind == "" && x.isText() { // without a requested kind, the text is the answer
-			return out.completeNode(e.task.textOutput(a.Text))
+			return out.completeNode(e.task.textOutput(withoutThoughts(a.Text)))
 		}
 		return verdict{failure: parseFailure(a.Text, x)}
 	}
@@ -204,7 +205,7 @@ func (t *turn) applyOutcome(c candidate, o Outcome, cause string, out *outbox) (
 	case o.Status == wire.EnvelopeBreached:
 		return t.failBreached(o, cause, out), true
 	}
-	if f, retry := outcomeFailure(o); retry {
+	if f, retry := outcomeFailure(o, t.acceptedKinds()); retry {
 		if c.kind == wire.KindSchemaRequest && f.reason == reasonTypeDrift {
 			f.detail = "it requests the schema of an unknown type; known are " + strings.Join(o.AllowedKinds, ", ")
 		}
@@ -214,7 +215,7 @@ func (t *turn) applyOutcome(c candidate, o Outcome, cause string, out *outbox) (
 		return applyGate(c, o, cause, out)
 	}
 	code, message := fault.Code(o.Reason), "the accept pipeline refused the envelope"
-	if f, _ := outcomeFailure(o); fault.Known(f.code) {
+	if f, _ := outcomeFailure(o, nil); fault.Known(f.code) {
 		code = f.code
 	}
 	return out.failNode(&wire.NodeError{Code: string(code), Message: message, CausationID: cause}), true
@@ -270,8 +271,8 @@ func (t *turn) failBreached(o Outcome, cause string, out *outbox) verdict {
 	})
 }
 
-// outputOf returns the outputs of a node: the payload of the first envelope of the requested kind, else
-// of the first one that is not universal, and the list of all envelopes. The list begins with those
+// outputOf returns the outputs of a node: the payload of the last envelope of the requested kind, else of the
+// kind of the first one that is not universal, and the list of all envelopes. The list begins with those
 // that the model sent together with its questions. The payload is one of these only if the last answer
 // has none of the requested kind. An error of the model has a port of its own, so that nothing reads it
 // as the payload.
@@ -289,7 +290,17 @@ func (t *Task) outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 		}
 	}
 	take("error", func(a acceptedEnvelope) bool { return a.Type == wire.KindError })
-	take("output", func(a acceptedEnvelope) bool { return !wire.IsUniversal(a.Type) })
-	take("output", func(a acceptedEnvelope) bool { return a.Type == kind })
+	if i := slices.IndexFunc(latest, func(a acceptedEnvelope) bool { return !wire.IsUniversal(a.Type) }); i >= 0 {
+		if !slices.ContainsFunc(latest, func(a acceptedEnvelope) bool { return a.Type == kind }) {
+			kind = latest[i].Type
+		}
+	}
+	for _, list := range [][]acceptedEnvelope{early, accepted} { // the last of several
+		for _, a := range list {
+			if a.Type == kind {
+				ports["output"] = a.Payload
+			}
+		}
+	}
 	return node.Output{Ports: ports}
 }

@@ -65,7 +65,7 @@ func addMemberNames(names map[string]bool, source json.RawMessage) {
 const maxCandidates = 64
 
 // ranked returns the documents in the order in which they are tried as the answer: those that repeat the
-// prompt last, those amid prose after those that stand alone, empty ones after others, earlier ones
+// prompt, and schemas, last, those amid prose after those that stand alone, empty ones after others, earlier ones
 // after later ones.
 func ranked(docs []document) []document {
 	out := slices.Clone(docs)
@@ -77,7 +77,7 @@ func ranked(docs []document) []document {
 func rank(d document) int {
 	const prompt, prose, empty = 4, 2, 1
 	n := 0
-	if d.echo {
+	if d.echo || d.path != pathDirect && isSchemaDocument(d.raw) {
 		n += prompt
 	}
 	if !d.alone {

@@ -20,6 +20,14 @@ type document struct {
 	alone bool
 	// echo means that the prompt contains the document.
 	echo bool
+	// begins is the offset of its fenced block, else of itself.
+	begins int
+	// labelled means that a label with a colon introduces it.
+	labelled bool
+	// quoted means that it is in a quotation.
+	quoted bool
+	// tool is the name of the tool that a model calls with the document; empty for none.
+	tool string
 }
 
 // Values of document.path.
@@ -45,11 +53,16 @@ type extraction struct {
 	announced bool
 	// repeats means that documents were left out because they only repeat the prompt.
 	repeats bool
+	// rejected means that the text says of its documents that they are not the answer, doubted that it takes
+	// its last one back.
+	rejected, doubted bool
+	// end is where the model's turn ends.
+	end int
 }
 
 // isText reports whether the answer has neither JSON nor thinking alone.
 func (x extraction) isText() bool {
-	return len(x.documents) == 0 && x.broken < 0 && !x.thought && !x.announced && !x.repeats
+	return len(x.documents) == 0 && x.broken < 0 && !x.thought && !x.announced && !x.repeats && !x.rejected && !x.doubted
 }
 
 // extract finds the JSON documents of an answer, leniently and deterministically: the whole text, else
@@ -59,16 +72,21 @@ func extract(text string) extraction {
 	trimmed := strings.TrimSpace(strings.TrimPrefix(text, "\uFEFF"))
 	if trimmed != "" && json.Valid([]byte(trimmed)) {
 		at := strings.Index(text, trimmed)
-		return extraction{broken: -1, documents: []document{{
-			raw: json.RawMessage(trimmed), path: pathDirect, offset: at, end: len(text), alone: true,
+		return extraction{broken: -1, end: len(text), documents: []document{{
+			raw: json.RawMessage(trimmed), path: pathDirect, offset: at, begins: at, end: len(text), alone: true,
 		}}}
 	}
 	s := searcher{text: text, budget: searchBudget(len(text)), found: extraction{broken: -1}}
 	s.run()
-	if s.endsBeforeAnswer() {
+	switch {
+	case s.endsBeforeAnswer():
 		s.drop()
 		s.found.announced = true
+	case s.isDoubted():
+		s.drop()
+		s.found.doubted = true
 	}
+	s.found.end = len(s.text)
 	return s.found
 }
 
@@ -78,6 +96,8 @@ func (s *searcher) endsBeforeAnswer() bool {
 	end := 0
 	if n := len(s.found.documents); n > 0 {
 		end = s.found.documents[n-1].end
+	} else if s.found.rejected {
+		end = s.last
 	}
 	rest := strings.TrimRight(s.text[end:], " \t\r\n*_")
 	if end == 0 || rest == "" {
@@ -109,6 +129,11 @@ type searcher struct {
 	final bool
 	found extraction
 	marks markReader
+	// begins is the offset after the last mark of thinking, last that after the last document, also of one that
+	// does not count. scanned is up to where the text was searched for the turn of another.
+	begins, last, scanned int
+	// thoughts are the blocks of thinking after which text follows.
+	thoughts [][2]int
 }
 
 // searchBudget returns the budget for a text of a size. An answer that is prose with many brackets has to be
@@ -148,6 +173,10 @@ func (s *searcher) run() {
 		}
 		s.pos += at
 		rest := s.text[s.pos:]
+		if (len(s.found.documents) > 0 || s.found.broken >= 0) && endsTurn(rest) {
+			s.endTurn()
+			return
+		}
 		if hasPrefixFold(rest, channelMark) {
 			s.passChannel()
 			continue
@@ -159,6 +188,9 @@ func (s *searcher) run() {
 		switch {
 		case strings.HasPrefix(rest, fence) && s.fenced:
 			s.pos, s.fenced = s.pos+len(fence), false
+		case (rest[0] == '{' || rest[0] == '[' || strings.HasPrefix(rest, fence)) && s.passesTurn():
+			s.endTurn()
+			return
 		case strings.HasPrefix(rest, fence):
 			s.openFence()
 		case strings.HasPrefix(rest, cdata):
@@ -189,6 +221,19 @@ func (s *searcher) passComment() {
 func (s *searcher) drop() { s.found = extraction{broken: -1} }
 
 func (s *searcher) add(d document) {
+	if d.begins == 0 {
+		d.begins = d.offset
+	}
+	rejected := s.isRejected(d)
+	if !rejected {
+		_, d.labelled = s.announcement(d.begins)
+		d.tool, d.quoted = s.calledTool(d.begins), isQuoted(s.lineBefore(d.begins))
+	}
+	s.last = d.end
+	if rejected {
+		s.found.rejected = true
+		return
+	}
 	s.found.documents = append(s.found.documents, d)
 	s.found.broken, s.found.thought = -1, false
 }
@@ -218,7 +263,7 @@ func (s *searcher) openFence() {
 		offset := s.pos + strings.Index(body, content)
 		s.pos += size + closed
 		s.add(document{
-			raw: json.RawMessage(content), path: pathFence, offset: offset, end: s.pos,
+			raw: json.RawMessage(content), path: pathFence, offset: offset, begins: begins, end: s.pos,
 			alone: strings.Contains(body[:size], "\n") || s.fillsLines(begins, s.pos),
 		})
 		return

@@ -75,6 +75,10 @@ func parseFailure(text string, x extraction) failure {
 		f.detail = "it repeats a document of the prompt, without an answer of its own"
 	case len(x.documents) > 0:
 		f.detail = "its JSON document is not an envelope with type and payload"
+	case x.doubted:
+		f.detail = "it takes its answer back in words; write the answer that counts, alone"
+	case x.rejected:
+		f.detail = "it says of its JSON that it is an example, a draft or a quotation, and not the answer"
 	case x.announced:
 		f.detail = "it ends where its answer was to begin"
 	case x.thought:
@@ -143,12 +147,15 @@ func schemaFailure(violations []schema.Violation) failure {
 }
 
 // outcomeFailure converts an outcome of the accept pipeline to a failure. ok is false for outcomes
-// that are not retried.
-func outcomeFailure(o Outcome) (failure, bool) {
+// that are not retried. accepted are the kinds that the node accepts.
+func outcomeFailure(o Outcome, accepted []string) (failure, bool) {
 	code, _, _ := strings.Cut(o.Reason, ":")
 	f := failure{reason: reasonSchema, code: fault.Code(strings.TrimSpace(code)), detail: outcomeDetail(o)}
 	switch f.code {
-	case fault.UnknownEnvelopeKind, fault.UnknownSchemaVersion:
+	case fault.UnknownEnvelopeKind:
+		f.reason, f.detail = reasonTypeDrift, "its type is not one of "+strings.Join(accepted, ", ")
+		return f, true
+	case fault.UnknownSchemaVersion:
 		f.reason = reasonTypeDrift
 		return f, true
 	case fault.EnvelopeInvalid, fault.InvalidEnvelopeShape:
@@ -168,9 +175,6 @@ func outcomeDetail(o Outcome) string {
 	}
 	if len(parts) > 0 {
 		return strings.Join(parts, "; ")
-	}
-	if len(o.AllowedKinds) > 0 {
-		return "its type is not one of " + strings.Join(o.AllowedKinds, ", ")
 	}
 	return "it is not a valid envelope"
 }

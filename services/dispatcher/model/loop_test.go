@@ -370,8 +370,8 @@ func TestEnvelope_SeveralInOneTurnAreTakenInOrderUnderTheirOwnIds(t *testing.T) 
 	}, mock.Entry{Content: `[{"type":"vendor.x.ticket","payload":{"i":1}},{"type":"vendor.x.ticket","payload":{"i":2}}]`})
 	require.Len(t, seen, 2)
 	require.Equal(t, []int{0, 1}, counts)
-	require.JSONEq(t, `{"i":1}`, string(r.result.Output.Ports["output"]))
-	require.Contains(t, string(r.result.Output.Ports["envelopes"]), `"i":2`)
+	require.JSONEq(t, `{"i":2}`, string(r.result.Output.Ports["output"]), "the last one")
+	require.Contains(t, string(r.result.Output.Ports["envelopes"]), `"i":1`)
 }
 
 func TestEnvelope_ABreachRecordsTheCapAndFailsTheNode(t *testing.T) {
@@ -437,7 +437,7 @@ func TestRecordedAnswer_IsUsedOnlyIfAllOfItIsThere(t *testing.T) {
 
 	asked, res := takenOver(t, map[string]model.Recorded{ids[0]: first, ids[1]: second})
 	require.Empty(t, asked)
-	require.JSONEq(t, `{"i":1}`, string(res.Output.Ports["output"]))
+	require.JSONEq(t, `{"i":2}`, string(res.Output.Ports["output"]))
 	require.JSONEq(t, `[{"type":"vendor.x.ticket","envelopeId":"env_1","payload":{"i":1}},{"type":"vendor.x.ticket","envelopeId":"env_2","payload":{"i":2}}]`,
 		string(res.Output.Ports["envelopes"]))
 }

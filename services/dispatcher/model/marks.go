@@ -108,7 +108,7 @@ func (r *markReader) next(from, to int) int {
 			return skipClosingFence(text, i)
 		}
 		if text[i] == '<' || text[i] == '[' || strings.HasPrefix(text[i:], "◁") {
-			if _, ok := r.mark(i); ok || hasPrefixFold(text[i:], channelMark) {
+			if _, ok := r.mark(i); ok || hasPrefixFold(text[i:], channelMark) || endsTurn(text[i:]) {
 				return i
 			}
 		}
@@ -233,6 +233,7 @@ func (s *searcher) passThinking(m mark) {
 	before := s.text[max(0, s.pos-maxLine):s.pos]
 	beginsLine := onlyMarks(before[strings.LastIndexByte(before, '\n')+1:])
 	s.pos += len(m.text)
+	s.begins, s.last = s.pos, s.pos
 	if m.ends == "" {
 		s.drop()
 		s.found.thought = true
@@ -249,7 +250,10 @@ func (s *searcher) passThinking(m mark) {
 		s.pos = len(s.text)
 		return
 	}
+	begins := s.pos - len(m.text)
 	s.pos += end + len(m.ends)
+	s.begins, s.last = s.pos, s.pos
+	s.thoughts = append(s.thoughts, [2]int{begins, s.pos})
 	s.readScalar()
 }
 
@@ -293,6 +297,7 @@ func (s *searcher) passChannel() {
 		}
 	}
 	s.pos += len(channelMark) + headerSize(header, name)
+	s.begins, s.last = s.pos, s.pos
 	switch {
 	case name == "final":
 		s.drop()

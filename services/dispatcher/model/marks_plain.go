@@ -161,11 +161,15 @@ func (r *markReader) isDraft(t tag, at int) bool {
 	after := strings.TrimLeft(r.text[min(at+t.size, len(r.text)):], " \t\r\n")
 	wraps := after == "" || strings.IndexByte("{[\"", after[0]) >= 0 || strings.HasPrefix(after, fence)
 	switch name := strings.ToLower(t.name); name {
-	case "input", "del":
+	case "input":
 		element := strings.Contains(r.text[at:at+t.size], " ") // of HTML: it has attributes
 		return !element && (!wraps || !r.endsWithDraft())
+	case "del", "strike":
+		return true
 	case "draft", "first_draft", "rough_draft", "example", "examples", "tool_response", "tool_result", "tool_results",
-		"function_response", "function_result", "function_results", "observation":
+		"function_response", "function_result", "function_results", "observation",
+		"context", "contexts", "document", "documents", "doc", "docs", "source", "sources", "quote", "blockquote", "passage", "passages",
+		"search_result", "search_results", "retrieved", "retrieved_context", "reference", "references":
 		return !wraps || !r.endsWithDraft()
 	case "analysis", "plan", "planning", "brainstorm", "brainstorming", "critique", "deliberation", "internal", "cot", "notes":
 		return !wraps
@@ -181,7 +185,8 @@ func (r *markReader) endsWithDraft() bool {
 }
 
 // draftEnd matches all up to the last closing tag of a draft, or of what a model repeats.
-var draftEnd = regexp.MustCompile(`(?is)^.*</\s*(?:(?:first_|rough_)?draft|examples?|input|(?:tool|function)_(?:response|results?)|observation|del)\s*>`)
+var draftEnd = regexp.MustCompile(`(?is)^.*</\s*(?:(?:first_|rough_)?draft|examples?|input|(?:tool|function)_(?:response|results?)|observation|` +
+	`contexts?|documents?|docs?|sources?|quote|blockquote|passages?|search_results?|retrieved(?:_context)?|references?)\s*>`)
 
 // strippedMarks are the words that are left of the marks of thinking: of channels, of a program that prints
 // them, and those of Granite. alone matches a beginning that nothing else has: without an end, all the
@@ -216,7 +221,7 @@ func (s *searcher) passStrippedMarks() {
 			continue
 		}
 		if end := m.ends.FindStringIndex(s.text); end != nil {
-			s.pos = end[1]
+			s.pos, s.begins, s.last = end[1], end[1], end[1]
 			s.found.thought = true
 			s.readScalar()
 		} else if m.alone.MatchString(s.text) && (m.other == nil || !m.other.MatchString(s.text)) {

@@ -108,7 +108,7 @@ func (e *emission) extract(a answer) extraction {
 			x.documents = []document{d}
 		}
 	}
-	x = e.withoutEchoes(a.Text, x)
+	x = e.withoutCalls(e.withoutEchoes(a.Text, x))
 	x.documents = a.restoreDocuments(x.documents)
 	return x
 }

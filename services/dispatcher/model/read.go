@@ -295,6 +295,30 @@ func (e *emission) accepts(kind string) bool {
 		e.contract != nil && slices.Contains(e.contract.Accepts, kind))
 }
 
+// acceptedKinds returns the kinds that the node accepts and a model can send: without those that the host's
+// limits forbid.
+func (e *emission) acceptedKinds() (out []string) {
+	add := func(kind string) {
+		if kind != "" && !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
+	}
+	add(e.expected.kind)
+	if e.contract != nil {
+		for _, kind := range e.contract.Accepts {
+			add(kind)
+		}
+	}
+	if e.limits.ClarificationRounds > 0 {
+		add(wire.KindClarificationRequest)
+	}
+	if e.limits.SchemaRounds > 0 {
+		add(wire.KindSchemaRequest)
+	}
+	add(wire.KindError)
+	return out
+}
+
 // knows reports whether the host has a kind, or the node accepts it.
 func (e *emission) knows(ctx context.Context, kind string) (bool, error) {
 	if e.accepts(kind) {

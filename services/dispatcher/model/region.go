@@ -209,6 +209,9 @@ func (s *searcher) isRemark(d document) bool {
 	if s.isCommented(d.offset) {
 		return true
 	}
+	if isNumbers(d.raw) && !isEmpty(d.raw) && s.isSource(d.offset) {
+		return true
+	}
 	if s.fillsLines(d.offset, d.end) {
 		return false
 	}
@@ -223,15 +226,22 @@ func (s *searcher) isRemark(d document) bool {
 	return isEmpty(d.raw) || isNumbers(d.raw)
 }
 
-// isCommented reports whether the mark of a comment precedes a place in its line.
+// isCommented reports whether the mark of a comment precedes a place in its line: also after a document in
+// this line.
 func (s *searcher) isCommented(at int) bool {
-	before := s.text[max(0, at-maxLine):at]
-	switch strings.TrimSpace(before[strings.LastIndexByte(before, '\n')+1:]) {
-	case "//", "#", "/*":
+	line := strings.TrimSpace(s.lineBefore(at))
+	if line == "#" || lineComment.MatchString(line) {
 		return true
 	}
-	return false
+	return s.last > 0 && s.last <= at && !strings.Contains(s.text[s.last:at], "\n") && commentMark.MatchString(line)
 }
+
+var (
+	// lineComment matches a line with the mark of a comment, which no URL has.
+	lineComment = regexp.MustCompile(`(?:^|[^:/])//|/\*[^*]*$`)
+	// commentMark matches the mark of a comment at the start.
+	commentMark = regexp.MustCompile(`^[,;]?\s*(?:#|--|//|/\*)`)
+)
 
 // isEmpty reports whether a document is an empty object or array.
 func isEmpty(raw json.RawMessage) bool {

@@ -103,7 +103,7 @@ func TestExtract_TakesNoRemarkForTheAnswer(t *testing.T) {
 			"[]\n[7]\n[]":                            "[7]",
 			"Result: [4, 5]":                         "[4, 5]",
 			"[9]":                                    "[9]",
-			"I read [1] and [2].\n\n[3]":             "[3]",
+			"I read [1] and [2].\n\n[3]":             "",
 			"1. [8]":                                 "[8]",
 
 			"The matrix [[1,2],[3,4]] is no answer, [5 is cut": "",

@@ -14,13 +14,13 @@ const (
 )
 
 // repair returns the broken document of an answer as JSON, if only its notation is wrong: commas,
-// quotes, names, literals. A document that was cut off is not repaired: what is missing would be lost
+// quotes, names, literals. The library guesses; a result with other values than the answer is none. A document that was cut off is not repaired: what is missing would be lost
 // without a word.
 func (x extraction) repair(text string) (document, bool) {
 	if x.broken < 0 {
 		return document{}, false
 	}
-	broken := text[x.broken:]
+	broken := text[x.broken:min(len(text), x.end)]
 	broken = broken[:(&markReader{text: broken}).next(0, len(broken))]
 	closing := "}"
 	if broken[0] == '[' {
@@ -31,7 +31,7 @@ func (x extraction) repair(text string) (document, bool) {
 		return document{}, false
 	}
 	repaired, err := jsonrepair.Repair(broken)
-	if err != nil || !json.Valid([]byte(repaired)) {
+	if err != nil || !json.Valid([]byte(repaired)) || !sameTokens(broken, repaired) {
 		return document{}, false
 	}
 	return document{

@@ -136,7 +136,7 @@ func TestResume_TakesTheLastAnswerThatWasRecorded(t *testing.T) {
 				require.Nil(t, r.result.Err)
 				require.NoError(t, r.result.Interrupted)
 				require.Len(t, r.spy.reqs, tc.asked)
-				require.JSONEq(t, tc.outputs[0], string(r.result.Output.Ports["output"]))
+				require.JSONEq(t, tc.outputs[len(tc.outputs)-1], string(r.result.Output.Ports["output"]))
 				var envelopes []struct {
 					Type    string
 					Payload json.RawMessage

@@ -19,6 +19,28 @@ const (
 // SummaryBytes limits a summary of thoughts. The protocol counts 512 tokens of about four bytes.
 const SummaryBytes = 4 * 512
 
+// withoutThoughts returns a text without the blocks of thinking at its start, which some servers leave in the
+// answer.
+func withoutThoughts(text string) string {
+	for {
+		rest := strings.TrimLeft(text, " \t\r\n\uFEFF")
+		t, isTag := readTag(rest)
+		if rest == "" || isTag && !isThinking(t.name) || rest[0] == '[' && !hasPrefixFold(rest, "[THINK]") {
+			return text
+		}
+		budget := searchBudget(len(rest))
+		m, ok := (&markReader{text: rest, budget: &budget}).mark(0)
+		if !ok || m.ends == "" || m.paired {
+			return text
+		}
+		end := strings.Index(rest[len(m.text):], m.ends)
+		if end < 0 {
+			return text
+		}
+		text = strings.TrimLeft(rest[len(m.text)+end+len(m.ends):], " \t\r\n")
+	}
+}
+
 // thoughtRecorder records a model's thoughts while they arrive. They are not part of the answer and
 // decide nothing. Secrets are removed as in the answer.
 type thoughtRecorder struct {

@@ -174,8 +174,8 @@ func (r *reader) unwrapped(ctx context.Context, docs []document, s *schema.Schem
 	docs = slices.Clone(docs)
 	names := r.wrapperNames(s)
 	for i, d := range docs {
-		if !d.alone && listsScalar(d.raw) {
-			continue // an index or a citation in prose
+		if listsScalar(d.raw) && d.path == pathBraces && (!d.alone || !d.labelled) {
+			continue // an index or a citation
 		}
 		value, ok, err := r.unwrapValue(ctx, d.raw, s, names)
 		if err != nil {
@@ -337,4 +337,18 @@ func (r *reader) turnDocuments(d document) ([]document, bool) {
 		}
 	}
 	return nil, false
+}
+
+// withoutCalls leaves out the inputs of tools other than that of the answer.
+func (e *emission) withoutCalls(x extraction) extraction {
+	foreign := func(d document) bool { return d.tool != "" }
+	if !slices.ContainsFunc(x.documents, foreign) {
+		return x
+	}
+	names := (&reader{emission: e}).wrapperNames(nil)
+	x.documents = slices.DeleteFunc(slices.Clone(x.documents), func(d document) bool {
+		return foreign(d) && !slices.Contains(names, plainName(d.tool))
+	})
+	x.rejected = len(x.documents) == 0
+	return x
 }

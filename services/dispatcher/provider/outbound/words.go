@@ -57,7 +57,8 @@ func IsTruncated(word string) bool {
 		"length", "maxtokens", "maxoutputtokens", "maxcompletiontokens", "modellength", "maxlength", "tokenlimit", "errorlimit",
 		"modelcontextwindowexceeded", "contextwindowexceeded", "contextlengthexceeded", "contextlength", "contextoverflow",
 		"maxcontextlength", "maxcontextlengthexceeded", "maxnewtokens", "maxtoken", "maxtokensreached", "maxtokensexceeded",
-		"maxoutputreached", "outputlimit", "limit", "lengthlimit", "truncated",
+		"maximumtokens", "tokenlimitreached", "tokenlimitexceeded", "maxoutputlength", "maximumlength", "maximumoutputtokens",
+		"maxtokenlimit", "maxlengthreached", "outputlengthlimit", "maxoutputreached", "outputlimit", "limit", "lengthlimit", "truncated",
 	}, word)
 }
 
