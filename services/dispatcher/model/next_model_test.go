@@ -74,7 +74,7 @@ func TestOnError_ByFailure(t *testing.T) {
 		"503":                    {503, `{}`, true, false},
 		"529":                    {529, `{}`, true, false},
 		"an outage":              {0, ``, true, false},
-		"429: waited for before": {429, `{}`, true, true},
+		"429":                    {429, `{}`, true, false},
 		"a used up account":      {429, `{"error":{"code":"insufficient_quota"}}`, true, false},
 		"402":                    {402, `{}`, true, false},
 		"a wrong request":        {400, `{}`, false, false},
