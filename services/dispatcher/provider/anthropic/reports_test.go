@@ -74,7 +74,6 @@ func TestReports_Errors(t *testing.T) {
 		"too long, 502":             {said(502, "api_error", "Input is too long for requested model."), provider.CodeContentTooLong, false, false},
 		"no model, in the stream":   {event(`{"error":{"message":"model 'x' not found, try pulling it first"}}`), provider.CodeModelNotSupported, false, false},
 		"an hour's limit":           {double.Reply{Status: 429, ContentType: "application/json", RetryAfter: "1", Raw: `{"error":"you've reached your hourly usage limit"}`}, provider.CodeQuota, true, true},
-		"a soon ending limit":       {double.Reply{Status: 429, ContentType: "application/json", RetryAfter: "60", Raw: `{"error":"you have reached your usage limit"}`}, provider.CodeQuota, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

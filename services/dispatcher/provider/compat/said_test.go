@@ -232,6 +232,8 @@ func TestErrors_AreWhatTheySay(t *testing.T) {
 		"OpenRouter, too long": {served: status(502, `{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"{\"error\":{\"message\":\"Input is too long for requested model.\"}}"}}}`), code: provider.CodeContentTooLong},
 		"Baidu, too long":      {served: served{body: `{"error_code":336007,"error_msg":"the max input characters is 20000"}`, label: "application/json"}, code: provider.CodeContentTooLong},
 		"an hour's limit":      {served: served{status: 429, body: `{"error":"you've reached your hourly usage limit"}`, label: "application/json", header: map[string]string{"Retry-After": "1"}}, code: provider.CodeQuota, retryable: true, after: time.Second},
+		"a soon ending limit":  {served: served{status: 429, body: `{"error":"you have reached your usage limit"}`, label: "application/json", header: map[string]string{"Retry-After": "60"}}, code: provider.CodeQuota, retryable: true, after: time.Minute},
+		"a usage limit":        {served: status(429, `{"error":"you have reached your usage limit"}`), code: provider.CodeQuota},
 		"an account":           {served: served{status: 429, body: `{"error":{"code":"insufficient_quota"}}`, label: "application/json", header: map[string]string{"Retry-After": "1"}}, code: provider.CodeQuota},
 	} {
 		t.Run(name, func(t *testing.T) {
