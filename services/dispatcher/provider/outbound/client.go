@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/replayguard"
@@ -111,9 +114,25 @@ func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case isMedia(res):
 		return nil, errors.Join(ErrNoStream, body.Close())
 	default:
-		res.Body = newStream(body, IsEventStream(res))
+		res.Body = newStream(decoded(res, body), IsEventStream(res))
 	}
 	return res, nil
+}
+
+// decodedBody is a body in UTF-8.
+type decodedBody struct {
+	io.Reader
+	io.Closer
+}
+
+// decoded returns a body in UTF-8, if the response names another character set that is known.
+func decoded(res *http.Response, body io.ReadCloser) io.ReadCloser {
+	_, params, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	set, err := htmlindex.Get(params["charset"])
+	if err != nil || set == unicode.UTF8 {
+		return body
+	}
+	return decodedBody{set.NewDecoder().Reader(body), body}
 }
 
 // withoutReplay returns the request in a form that net/http sends once. It repeats requests that have an
