@@ -25,6 +25,10 @@ func (d Draft) MayPrecede() bool {
 // model got the schema of its answer. Its field schemaForm is the form.
 const ReasonSchemaForm = "schema_form"
 
+// ReasonTextChanged is the reason in the fields of a log.appended event that says that a model's server sent
+// another whole text than its pieces, which is the answer.
+const ReasonTextChanged = "text_changed"
+
 // ReasonModelUsage is the reason in the fields of a log.appended event with token counts of the
 // node's next provider.usage. The protocol closes the payload of that event.
 const ReasonModelUsage = "model_usage"

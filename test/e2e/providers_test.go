@@ -158,20 +158,43 @@ func TestProviders_TheNextModelAnswersWhenOneFails(t *testing.T) {
 	require.Contains(t, string(a.Body), "/nodes/0/config/onError/models/0")
 }
 
-// A rate limit is waited for. When the node's time does not suffice, the next model is called.
-func TestProviders_TheNextModelAnswersWhenPatienceEnds(t *testing.T) {
+// A rate limit is not waited for if there is another model: the next one answers at once. While calls of the
+// first model are held, it is not called, and the log says so.
+func TestProviders_TheNextModelAnswersInsteadOfAWait(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "60")
-		w.WriteHeader(http.StatusTooManyRequests)
-	}))
-	t.Cleanup(server.Close)
-	c := harness.Start(t, "--provider", "box="+server.URL).Client("dev-key")
-	flow := structuredFlow("patience", `,"onError":{"models":["sample/sample-1"]}`)
-	flow = strings.Replace(flow, `"inputs":{},"config"`, `"inputs":{},"settings":{"timeoutMs":30000},"config"`, 1)
-	events, err := c.Finish(t.Context(), startFlow(t, c, "patience", flow))
-	require.NoError(t, err)
-	require.Equal(t, "run.started node.started node.retried node.started provider.usage node.completed run.completed", typeLine(events))
-	require.Contains(t, string(events[2].Payload), `"reason":"model_failed"`)
+	for name, header := range map[string]string{"a long wait": "3600", "a short wait": "30", "no header": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				calls.Add(1)
+				if header != "" {
+					w.Header().Set("Retry-After", header)
+				}
+				w.WriteHeader(http.StatusTooManyRequests)
+			}))
+			t.Cleanup(server.Close)
+			c := harness.Start(t, "--provider", "box="+server.URL).Client("dev-key")
+			for run := range 3 {
+				id := startFlow(t, c, "patience", structuredFlow("patience", `,"onError":{"models":["sample/sample-1"]}`))
+				events, err := c.Finish(t.Context(), id)
+				require.NoError(t, err)
+				require.Equal(t, "run.started node.started node.retried node.started provider.usage node.completed run.completed", typeLine(events))
+				retried := string(events[2].Payload)
+				require.Contains(t, retried, `"reason":"model_failed"`)
+				require.Contains(t, retried, `"delayMs":1,`, "no wait")
+				if run > 0 && header != "" {
+					require.Contains(t, retried, "no call is made before the time that it named")
+				}
+				made := calls.Load()
+				require.Equal(t, typeLine(events), replayed(t, c, id))
+				require.Equal(t, made, calls.Load(), "a replay makes no call")
+			}
+			if header != "" {
+				require.EqualValues(t, 1, calls.Load(), "the others were held")
+			}
+			require.LessOrEqual(t, calls.Load(), int32(3))
+		})
+	}
 }

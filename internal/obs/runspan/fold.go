@@ -259,7 +259,7 @@ func describesCall(e wire.Event) bool {
 			Fields struct{ Reason string }
 		}
 		_ = json.Unmarshal(e.Payload, &p) // an unreadable payload has no reason
-		return p.Fields.Reason == wire.ReasonSchemaForm || p.Fields.Reason == wire.ReasonModelUsage
+		return slices.Contains([]string{wire.ReasonSchemaForm, wire.ReasonModelUsage, wire.ReasonTextChanged}, p.Fields.Reason)
 	default:
 		return false
 	}

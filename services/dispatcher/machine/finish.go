@@ -94,7 +94,7 @@ func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wi
 		return // too late
 	}
 	next := n.Attempt + 1
-	if m.waitForCapacity(now, id, e, trust) || m.callNextModel(now, id, e, trust) {
+	if m.callNextModel(now, id, e, trust) || m.waitForCapacity(now, id, e, trust) {
 		return
 	}
 	delay := max(m.step(id).Node.Backoff(next-n.Spared), e.RetryAfter)

@@ -62,18 +62,16 @@ func TestFailNode_CallsTheRecordedNextModel(t *testing.T) {
 	require.Equal(t, "node.failed@a run.failed", strings.Join(names(again), " "), "no retry is configured")
 }
 
-// A rate limit is waited for first. If the wait would end after the run's time, the next model is
-// called instead of failing.
-func TestFailNode_CallsTheNextModelWhenTheWaitIsTooLong(t *testing.T) {
+// With another model, a node does not wait for the one that has no capacity.
+func TestFailNode_CallsTheNextModelInsteadOfWaiting(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		settings string
 		pause    time.Duration
-		reason   string
 	}{
-		"there is time":         {`{}`, time.Second, "no_capacity"},
-		"no time is left":       {`{}`, limits.MaxDuration, "model_failed"},
-		"the author forbids it": {`{"retry":{"onCapacity":"fail"}}`, time.Second, "model_failed"},
+		"a short wait":          {`{}`, time.Second},
+		"no time is left":       {`{}`, limits.MaxDuration},
+		"the author forbids it": {`{"retry":{"onCapacity":"fail"}}`, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +80,8 @@ func TestFailNode_CallsTheNextModelWhenTheWaitIsTooLong(t *testing.T) {
 			e := modelDown(0, true)
 			e.RetryAfter = tc.pause
 			m.FailNode(at, "a", e, wire.Trusted)
-			require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"reason":"`+tc.reason+`"`)
+			require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"reason":"model_failed"`)
+			require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"delayMs":1,`)
 		})
 	}
 }

@@ -28,9 +28,29 @@ func (e *emission) callModel(ctx context.Context, p progress, n callNumber) (ans
 			return a, fail
 		default: // what another form does not mend was not about the form
 			e.rememberRefusals(refusals)
-			return a, e.recordForm(ctx, a)
+			if fail := e.recordForm(ctx, a); fail != nil {
+				return a, fail
+			}
+			return a, e.recordCorrection(ctx, a)
 		}
 	}
+}
+
+// recordCorrection records that the text of an answer is not that of its pieces, which may have been shown.
+func (e *emission) recordCorrection(ctx context.Context, a answer) *Result {
+	if !a.Corrected || a.shown {
+		return nil
+	}
+	err := e.journal.Record(ctx, draft(wire.EventLogAppended, e.task.Input.NodeID, wire.Trusted, discardedPayload{
+		Level:   "warn",
+		Message: "the model's server sent another whole text after its pieces; that one is the answer",
+		NodeID:  e.task.Input.NodeID,
+		Fields:  map[string]any{"reason": wire.ReasonTextChanged},
+	}))
+	if err != nil {
+		return &Result{Interrupted: err}
+	}
+	return nil
 }
 
 // callInForm makes one call with the schema in a form. refused means that the server refused the

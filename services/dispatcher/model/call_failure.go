@@ -16,8 +16,8 @@ func (e *emission) callFailure(err error) *wire.NodeError {
 	out := callError(err)
 	out.Retries = e.cfg.Providers.For(e.request.Provider).Retries
 	if callsNext(out) {
-		if out.Next = e.nextModel(); out.Next != nil && out.Code != provider.CodeQuota {
-			out.Capacity = false // only a rate limit is waited for before another model is called
+		if out.Next = e.nextModel(e.logNext); out.Next != nil {
+			out.Capacity = false // another model is called instead of a wait
 		}
 	}
 	switch {

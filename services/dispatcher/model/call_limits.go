@@ -50,6 +50,7 @@ func (e *emission) acquireSlot(ctx context.Context, req provider.Request) (relea
 		Model:      req.Model,
 		Credential: req.Credential,
 		Tokens:     estimate(req),
+		Impatient:  len(e.others) > 0 && e.hasNext(),
 	})
 	if held, ok := errors.AsType[*limit.HeldError](err); ok {
 		return nil, &provider.Error{

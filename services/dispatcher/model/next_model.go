@@ -61,8 +61,9 @@ func callsNext(e *wire.NodeError) bool {
 	return e.Code == provider.CodeQuota || e.Code == string(fault.ProviderUnavailable) && e.Retryable
 }
 
-// nextModel returns the next model of the list that may be called for this node and tenant.
-func (e *emission) nextModel() *wire.NextModel {
+// nextModel returns the next model of the list that may be called for this node and tenant. It passes each
+// decision to log.
+func (e *emission) nextModel(log func(m modelgate.Model, why string)) *wire.NextModel {
 	first := 0
 	if n := e.task.Input.Next; n != nil {
 		first = n.Index + 1
@@ -70,7 +71,7 @@ func (e *emission) nextModel() *wire.NextModel {
 	for i := max(first, 0); i < len(e.others); i++ {
 		m := e.others[i]
 		why := e.whyNot(m)
-		e.logNext(m, why)
+		log(m, why)
 		switch {
 		case why != "":
 		case e.cfg.HidesFallback != nil && e.cfg.HidesFallback(e.task.Tenant):
@@ -80,6 +81,11 @@ func (e *emission) nextModel() *wire.NextModel {
 		}
 	}
 	return nil
+}
+
+// hasNext reports whether another model can be called if the current one has no capacity.
+func (e *emission) hasNext() bool {
+	return e.nextModel(func(modelgate.Model, string) {}) != nil
 }
 
 // whyNot returns why a model of the list is not called; empty if it is. The next attempt passes the

@@ -70,17 +70,17 @@ func TestOnError_ByFailure(t *testing.T) {
 		body           string
 		next, capacity bool
 	}{
-		"500":                    {500, `{}`, true, false},
-		"503":                    {503, `{}`, true, false},
-		"529":                    {529, `{}`, true, false},
-		"an outage":              {0, ``, true, false},
-		"429: waited for before": {429, `{}`, true, true},
-		"a used up account":      {429, `{"error":{"code":"insufficient_quota"}}`, true, false},
-		"402":                    {402, `{}`, true, false},
-		"a wrong request":        {400, `{}`, false, false},
-		"a wrong key":            {401, `{}`, false, false},
-		"an unknown model":       {404, `{}`, false, false},
-		"a prompt too long":      {413, `{}`, false, false},
+		"500":               {500, `{}`, true, false},
+		"503":               {503, `{}`, true, false},
+		"529":               {529, `{}`, true, false},
+		"an outage":         {0, ``, true, false},
+		"429":               {429, `{}`, true, false},
+		"a used up account": {429, `{"error":{"code":"insufficient_quota"}}`, true, false},
+		"402":               {402, `{}`, true, false},
+		"a wrong request":   {400, `{}`, false, false},
+		"a wrong key":       {401, `{}`, false, false},
+		"an unknown model":  {404, `{}`, false, false},
+		"a prompt too long": {413, `{}`, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

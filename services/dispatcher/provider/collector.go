@@ -20,6 +20,22 @@ type Collector struct {
 	held   *Delta // only with tokens
 	// texts and thoughts read the pieces of servers that repeat them; not with tokens.
 	texts, thoughts pieces
+	corrected       corrected
+}
+
+// corrected is a whole text that a server sent after its pieces. The zero value is none.
+type corrected struct {
+	text  string
+	final bool
+}
+
+// of returns the text that counts, and whether it differs from the pieces. Servers may also repeat the last
+// piece as if it were the whole text.
+func (c corrected) of(pieces string) (text string, differs bool) {
+	if c.text == "" || c.text == pieces || !c.final && strings.HasSuffix(pieces, c.text) {
+		return pieces, false
+	}
+	return c.text, true
 }
 
 // NewCollector returns a collector for an answer of the model; emit may be nil.
@@ -36,6 +52,10 @@ func NewTokenCollector(model string, emit func(Delta) error) *Collector {
 
 // maxModelName limits the model name given by a server: every piece contains it and is recorded.
 const maxModelName = 256
+
+// Correct sets the whole text that the server sent after its pieces. If it differs from them, it is the
+// Result's Text. final is false if it may also be the last piece again.
+func (c *Collector) Correct(whole string, final bool) { c.corrected = corrected{whole, final} }
 
 // AnsweredBy sets the model name given by the server for later pieces. Invalid names are ignored.
 func (c *Collector) AnsweredBy(model string) {
@@ -101,9 +121,13 @@ func newChangedError() *Error {
 
 // HeldText is text that is not passed on yet, in pieces. The zero HeldText is ready.
 type HeldText struct {
-	text   strings.Builder
-	pieces pieces
+	text      strings.Builder
+	pieces    pieces
+	corrected corrected
 }
+
+// Correct sets the whole text; see Collector.Correct.
+func (h *HeldText) Correct(whole string, final bool) { h.corrected = corrected{whole, final} }
 
 // Add adds a piece.
 func (h *HeldText) Add(piece string) error {
@@ -118,7 +142,8 @@ func (h *HeldText) Size() int { return h.text.Len() }
 // Text is the whole text.
 func (h *HeldText) Text() string {
 	h.text.WriteString(h.pieces.flush())
-	return h.text.String()
+	text, _ := h.corrected.of(h.text.String())
+	return text
 }
 
 // pass counts a piece, keeps its text and calls, and emits it if there is anything in it.
@@ -189,7 +214,8 @@ func (c *Collector) Finish(r Result, reason string) (Result, error) {
 	if err := c.pass(Delta{Text: c.texts.flush(), Thought: c.thoughts.flush()}); err != nil {
 		return Result{}, err
 	}
-	r.Text, r.ToolCalls, r.Model = c.text.String(), c.calls, c.model
+	r.Text, r.Corrected = c.corrected.of(c.text.String())
+	r.ToolCalls, r.Model = c.calls, c.model
 	r.Usage = r.Usage.clamped()
 	last := Delta{Model: c.model}
 	if c.held != nil {

@@ -156,8 +156,10 @@ type Media struct {
 
 // Result is a complete answer.
 type Result struct {
-	// Text is the joined text of all deltas.
+	// Text is the joined text of all deltas, unless Corrected is set.
 	Text string
+	// Corrected means that the server sent another whole text after its pieces, which is the Text.
+	Corrected bool
 	// Thought means that the server sent thinking apart from the text, requested or not.
 	Thought bool
 	Stop    StopClass
@@ -202,8 +204,8 @@ type Provider interface {
 	// Call makes one call and never retries.
 	//
 	// emit, which may be nil, gets every piece in order, in the calling goroutine. The joined texts
-	// of the pieces are the Result's Text. An error of emit aborts the call and is returned
-	// unchanged.
+	// of the pieces are the Result's Text, unless the server corrects them. An error of emit aborts the
+	// call and is returned unchanged.
 	//
 	// When ctx ends, Call soon returns an error that matches ctx.Err(). Every other failure is an
 	// *Error. Refusals and truncations are not failures.

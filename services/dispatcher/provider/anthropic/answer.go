@@ -24,7 +24,8 @@ type answer struct {
 	started, ended, stopped, pieced bool
 	block                           *block // the open block
 
-	answered   bool // the forced tool was called
+	called     bool // the forced tool was called
+	answered   bool // the forced tool was called with input
 	calls      []provider.ToolCall
 	prose      provider.HeldText // text outside the forced tool call
 	tool       string            // the forced tool
@@ -90,6 +91,7 @@ func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 			return newOrderError()
 		}
 		a.stopped = true
+		a.platformUsage(e.RawJSON())
 	}
 	return nil
 }
@@ -114,14 +116,8 @@ func (a *answer) finish() (provider.Result, error) {
 	if !a.stopped && a.stop == "" { // some servers leave out the last event
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended before the answer did
 	}
-	if text := a.prose.Text(); text != "" {
-		// The model wrote text instead of calling the tool: the text is its answer, or has the call.
-		if arguments, ok := markup.Arguments(text, a.tool, a.schema); ok && a.stopClass() != provider.StopTruncated {
-			text = arguments
-		}
-		if err := a.collector.Add(provider.Delta{Text: text}); err != nil {
-			return provider.Result{}, err
-		}
+	if err := a.addHeldAnswer(); err != nil {
+		return provider.Result{}, err
 	}
 	if len(a.calls) > 0 {
 		if err := a.collector.Add(provider.Delta{ToolCalls: a.calls}); err != nil {
@@ -136,6 +132,25 @@ func (a *answer) finish() (provider.Result, error) {
 		r.RefusalText, r.SafetyCategory = a.details.Explanation, string(a.details.Category)
 	}
 	return a.collector.Finish(r, a.finishReason(r.Stop))
+}
+
+// addHeldAnswer emits the answer of a forced tool that has no input: the text, or an empty object if the tool
+// was called.
+func (a *answer) addHeldAnswer() error {
+	if !a.viaTool || a.answered {
+		return nil
+	}
+	text, whole := a.prose.Text(), a.stopClass() != provider.StopTruncated
+	if arguments, ok := markup.Arguments(text, a.tool, a.schema); ok && whole {
+		text = arguments
+	}
+	if a.called && whole {
+		text = markup.OrEmptyCall(text)
+	}
+	if text == "" {
+		return nil
+	}
+	return a.collector.Add(provider.Delta{Text: text})
 }
 
 // finishBlocked completes an answer stopped by a filter outside the model.
@@ -162,7 +177,7 @@ func (a *answer) stopClass() provider.StopClass {
 	case outbound.IsFilter(word):
 		return provider.StopRefused
 	case a.isToolUse():
-		if a.answered && len(a.calls) == 0 {
+		if a.called && len(a.calls) == 0 {
 			return provider.StopClean // the forced call is the answer
 		}
 		return provider.StopUnknown // no other tool was offered

@@ -1,9 +1,13 @@
 package anthropic
 
 import (
+	"encoding/json"
+
 	"github.com/anthropics/anthropic-sdk-go"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/markup"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
@@ -48,9 +52,8 @@ func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
 		return a.addThought(b.Thinking)
 	case "tool_use":
 		a.block.input = wholeInput(b.JSON.Input.Raw())
-		if a.viaTool && !a.answered {
-			a.answered, a.block.kind = true, blockAnswer
-			a.prose = provider.HeldText{} // it is not the answer
+		if a.viaTool && !a.answered && (b.Name == "" || markup.IsCallOf(b.Name, a.tool)) {
+			a.called, a.block.kind = true, blockAnswer
 			return nil
 		}
 		if len(a.calls) == maxToolCalls {
@@ -81,11 +84,11 @@ func (a *answer) startImplied(e anthropic.MessageStreamEventUnion) error {
 	return a.startBlock(start)
 }
 
-// wholeInput returns the input in a block's start. {} means that it follows in pieces, or that
+// wholeInput returns the input in a block's start; empty for {}, which means that it follows in pieces, or that
 // there is none.
 func wholeInput(raw string) string {
-	if raw == "" || raw == "null" {
-		return "{}"
+	if raw == "null" || strictjson.KindOf(json.RawMessage(raw)) == "an object" && len(strictjson.Object(json.RawMessage(raw))) == 0 {
+		return ""
 	}
 	return outbound.AsSent(raw)
 }
@@ -113,7 +116,7 @@ func (a *answer) addDelta(d anthropic.MessageStreamEventUnionDelta) error {
 // addText adds a piece of the answer, or of text outside the forced tool call.
 func (a *answer) addText(s string) error {
 	switch {
-	case s == "", a.answered:
+	case s == "":
 		return nil
 	case a.viaTool:
 		if err := a.prose.Add(s); err != nil {
@@ -141,6 +144,7 @@ func (a *answer) addInput(s string) error {
 	a.block.any = true
 	switch a.block.kind {
 	case blockAnswer:
+		a.answered = true
 		return a.collector.Add(provider.Delta{Text: s})
 	case blockCall:
 		a.calls[len(a.calls)-1].Arguments += s
@@ -157,6 +161,9 @@ func (a *answer) endBlock() error {
 		return nil
 	}
 	if (b.kind == blockAnswer || b.kind == blockCall) && !b.any {
+		if b.kind == blockCall && b.input == "" {
+			b.input = "{}"
+		}
 		if err := a.addInput(b.input); err != nil {
 			return err
 		}

@@ -102,7 +102,12 @@ func (p *Provider) refused(
 }
 
 func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Request) *provider.Error {
+	if denied := outbound.NewDeniedError(status, body); denied != nil && !body.IsNamedRateLimit() && !body.IsUnpaid() {
+		return denied
+	}
 	switch {
+	case status >= http.StatusInternalServerError && status != overloaded && body.IsTooLong() && !body.IsOverloaded():
+		return promptTooLong()
 	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && body.IsUnpaid():
 		return accountExhausted()
 	case status == http.StatusForbidden && body.IsNamedRateLimit(), (status == http.StatusBadRequest || status == http.StatusInternalServerError) && body.IsThrottled() && !body.IsBadGeneration():
@@ -126,7 +131,7 @@ func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Re
 			Code:    provider.CodeUnavailable,
 			Message: "the model's server does not offer this call; check the provider's address",
 		}
-	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status == clientClosed || status >= http.StatusInternalServerError:
+	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusFailedDependency || status == http.StatusTooEarly || status == clientClosed || status >= http.StatusInternalServerError:
 		return &provider.Error{
 			Code:      provider.CodeUnavailable,
 			Message:   "the model's server failed with status " + strconv.Itoa(status),
@@ -193,7 +198,7 @@ func (p *Provider) byType(kind shared.ErrorType, body outbound.ErrorBody, req pr
 	default: // api_error, timeout_error, unknown types, and none in the streams of other servers
 		if kind != shared.ErrorTypeAPIError && kind != shared.ErrorTypeTimeoutError {
 			switch {
-			case body.IsUsedUp(), body.IsTooLong():
+			case body.IsUsedUp(), body.IsTooLong(), body.Says("model") && body.IsNoModel():
 				return badRequest(body, req)
 			case body.IsOverloaded():
 				return p.byType(shared.ErrorTypeOverloadedError, body, req)

@@ -53,8 +53,9 @@ func TestCall_BelievesNoUsageThatCannotBe(t *testing.T) {
 	end := strings.Replace(evEnd, `"output_tokens":4`, `"input_tokens":-5,"output_tokens":9223372036854775807,"cache_read_input_tokens":null`, 1)
 	res, _ := newRig(t, nil).call(t, ask(), stream(evStart, evText, evA, evShut, end, evStop))
 	require.Equal(t, provider.Usage{
+		InputTokens:      3, // of the start
 		OutputTokens:     1 << 40,
-		TotalTokens:      1 << 40,
+		TotalTokens:      1<<40 + 3,
 		CacheReadTokens:  2,
 		CacheWriteTokens: 1,
 		CacheApart:       true,

@@ -68,7 +68,12 @@ func TestReports_Errors(t *testing.T) {
 		"Ollama, a call":            {said(500, "api_error", "error parsing tool call: raw='{', err=unexpected end of JSON input"), provider.CodeUnavailable, true, false},
 		"overloaded at once":        {event(`{"type":"error","error":{"details":null,"type":"overloaded_error","message":"Overloaded"},"request_id":"r"}`), provider.CodeUnavailable, true, true},
 		"an error as a document":    {raw("application/json", `{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`), provider.CodeQuota, true, true},
-		"a page of a firewall, 403": {double.Reply{Status: 403, ContentType: "text/html", Raw: "<html>Attention Required!</html>"}, provider.CodeCredentialRequired, false, false},
+		"a page of a firewall, 403": {double.Reply{Status: 403, ContentType: "text/html", Raw: "<html>Attention Required!</html>"}, provider.CodeUnavailable, false, false},
+		"a region, 403":             {said(403, "forbidden", "Request not allowed: unsupported region"), provider.CodeUnavailable, false, false},
+		"generation, 424":           {status(424, `{"error":"Request failed during generation: out of memory","error_type":"generation"}`), provider.CodeUnavailable, true, false},
+		"too long, 502":             {said(502, "api_error", "Input is too long for requested model."), provider.CodeContentTooLong, false, false},
+		"no model, in the stream":   {event(`{"error":{"message":"model 'x' not found, try pulling it first"}}`), provider.CodeModelNotSupported, false, false},
+		"an hour's limit":           {double.Reply{Status: 429, ContentType: "application/json", RetryAfter: "1", Raw: `{"error":"you've reached your hourly usage limit"}`}, provider.CodeQuota, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

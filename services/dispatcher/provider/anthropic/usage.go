@@ -1,6 +1,8 @@
 package anthropic
 
 import (
+	"encoding/json"
+
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/respjson"
 )
@@ -49,11 +51,36 @@ func (a *answer) setThinking(d anthropic.OutputTokensDetails) {
 	}
 }
 
-// setCount sets a reported count.
+// setCount sets a reported count. A later zero does not replace a count: gateways leave out in the end what they
+// said in the start.
 func setCount(to *int, n int64, field respjson.Field) {
-	if field.Valid() {
-		*to = int(min(max(n, 0), maxTokenCount))
+	if field.Valid() && n > 0 {
+		*to = int(min(n, maxTokenCount))
 	}
+}
+
+// platformUsage reads the counts that Amazon adds to the last event, for those that the vendor's events do not
+// have.
+func (a *answer) platformUsage(doc string) {
+	var end struct {
+		Metrics *struct {
+			Input  int64 `json:"inputTokenCount"`
+			Output int64 `json:"outputTokenCount"`
+		} `json:"amazon-bedrock-invocationMetrics"`
+	}
+	if json.Unmarshal([]byte(doc), &end) != nil || end.Metrics == nil {
+		return
+	}
+	for _, count := range []struct {
+		own *int
+		n   int64
+	}{{&a.usage.InputTokens, end.Metrics.Input}, {&a.usage.OutputTokens, end.Metrics.Output}} {
+		if *count.own == 0 && count.n > 0 {
+			a.usage.Known, a.usage.CacheApart = true, true
+			*count.own = int(min(count.n, maxTokenCount))
+		}
+	}
+	a.setTotal()
 }
 
 // maxTokenCount limits a reported count, so that sums do not overflow.

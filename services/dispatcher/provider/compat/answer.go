@@ -14,13 +14,13 @@ type answer struct {
 	collector *provider.Collector
 	thoughts  bool
 	thought   bool // a thought came, requested or not
-	// tool is the forced tool; empty for none. The arguments of its first call are the text.
+	// tool is the forced tool; empty for none. The arguments of its first call that has any are the text.
 	tool string
 	// chosen is the index of the only choice, once known: servers number it as they like.
 	chosen *int64
 	joiner joiner
-	// argued is set once a piece of its arguments came.
-	argued bool
+	// answering is the call of the forced tool whose arguments are the text; nil for none.
+	answering *toolCall
 	// prose is text outside the forced tool call, schema that of the tool.
 	prose        provider.HeldText
 	schema       json.RawMessage
@@ -33,6 +33,8 @@ type answer struct {
 	// ended is set once the server said that the answer is complete, pieced once a piece of it came, and
 	// early once a piece came after a finish reason, which then does not say that the answer is complete.
 	ended, pieced, early bool
+	// foreign means that the current message is not the model's.
+	foreign bool
 }
 
 func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
@@ -57,8 +59,16 @@ func (a *answer) addChunk(c chunk) error {
 		if a.chosen == nil || choice.Index != *a.chosen { // only one choice was requested
 			continue
 		}
+		if role := choice.Delta.Role; role != "" {
+			a.foreign = outbound.IsForeignRole(role)
+		}
+		if a.foreign {
+			a.end(choice.FinishReason)
+			continue
+		}
 		if choice.Whole && a.pieced { // some servers repeat the answer at its end
 			a.end(choice.FinishReason)
+			a.addWhole(choice)
 			continue
 		}
 		a.early = a.early || a.finishReason != "" && choice.Delta.hasContent()
@@ -69,6 +79,18 @@ func (a *answer) addChunk(c chunk) error {
 		}
 	}
 	return nil
+}
+
+// addWhole keeps a text that the server sent after its pieces, which counts if it differs from them.
+func (a *answer) addWhole(c choice) {
+	whole := c.Delta.Content.alone()
+	switch {
+	case whole == "":
+	case a.tool == "":
+		a.collector.Correct(whole, c.Final)
+	default:
+		a.prose.Correct(whole, c.Final)
+	}
 }
 
 // end keeps the reason why the answer ended.

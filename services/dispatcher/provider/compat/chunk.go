@@ -24,11 +24,13 @@ type choice struct {
 	Index        int64
 	FinishReason string
 	Delta        delta
-	// Whole means that Delta is a message and not a piece of one.
-	Whole bool
+	// Whole means that Delta is a message and not a piece of one, Final that it is certainly the whole one.
+	Whole, Final bool
 }
 
 type delta struct {
+	// Role is whose message this is; empty for the one before, or the model's.
+	Role    string
 	Content textPiece
 	Refusal string
 	// Thought is the model's reasoning, in one of the members that servers use for it.
@@ -57,9 +59,14 @@ type toolPiece struct {
 	Index     int64
 	ID, Name  string
 	Arguments textPiece
+	// Whole means that the arguments are all of the call, also those that came before.
+	Whole bool
 }
 
 type audioPiece struct{ Data, Transcript string }
+
+// isAnswer reports whether the chunk has a part of an answer, or what describes one.
+func (c chunk) isAnswer() bool { return len(c.Choices) > 0 || c.Usage != nil || c.FinishReason != "" }
 
 // failed reports whether the chunk is an error.
 func (c chunk) failed() bool { return len(c.Error) > 0 }
@@ -140,6 +147,7 @@ func (d *delta) read(r *strictjson.Cursor) (usual bool) {
 		case "reasoning_content":
 			readText(r, &d.Thought)
 		case "role":
+			readText(r, &d.Role)
 		default:
 			usual = false
 		}

@@ -17,7 +17,7 @@ func TestChunk_IsReadForWhatItMeans(t *testing.T) {
 		`{}`:   {},
 		`null`: {},
 		`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00fc\n","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}`: {
-			Model: "m", Choices: []choice{{Delta: delta{Content: textOf("aü\n")}}},
+			Model: "m", Choices: []choice{{Delta: delta{Role: "assistant", Content: textOf("aü\n")}}},
 		},
 		`{"choices":[{"index":0,"delta":{"content":7,"refusal":["no"],"reasoning":"hm","reasoning_content":null},"finish_reason":"stop"}]}`: {
 			Choices: []choice{{FinishReason: "stop", Delta: delta{Content: textOf("7"), Refusal: `["no"]`, Thought: "hm"}}},
@@ -38,7 +38,7 @@ func TestChunk_IsReadForWhatItMeans(t *testing.T) {
 			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{{Name: "f", Arguments: textOf("{}")}}}}},
 		},
 		`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]}`: {
-			Choices: []choice{{FinishReason: "stop", Delta: delta{Content: textOf("whole")}, Whole: true}},
+			Choices: []choice{{FinishReason: "stop", Delta: delta{Role: "assistant", Content: textOf("whole")}, Whole: true}},
 		},
 		`{"choices":[{"index":0,"delta":{"content":"b"},"message":{"content":"ab"}}]}`: {Choices: []choice{{Delta: delta{Content: textOf("b")}}}},
 		`{"model":"m","usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":1}}}`: {

@@ -70,6 +70,9 @@ func (s *eventStream) next() bool {
 	s.current = chunk{}
 	s.done, s.err = s.read(event.Type, event.Data, &s.current)
 	s.done = s.done || isLast(event)
+	if s.err == nil && event.Type == "error" && !s.current.isAnswer() {
+		s.err = &outbound.ServerError{Body: outbound.ParseError(event.Data)}
+	}
 	if _, reported := errors.AsType[*outbound.ServerError](s.err); s.err != nil && !reported {
 		if event.Type == "error" || strictjson.KindOf(event.Data) == "an array" { // errors in another form
 			s.err = &outbound.ServerError{Body: outbound.ParseError(event.Data)}

@@ -42,7 +42,7 @@ func filterOf(s *outbound.ServerError) string {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusNotFound, http.StatusTooManyRequests:
 		return ""
 	}
-	if isTemporary(s.Status) {
+	if isTemporary(s.Status) && s.Status != http.StatusFailedDependency { // Cloudflare's status of its guardrails
 		return ""
 	}
 	for _, word := range []string{s.Body.Code, s.Body.Kind} {
@@ -65,6 +65,9 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 		status = code
 	}
 	limited := isLimited(status, body)
+	if denied := outbound.NewDeniedError(status, body); denied != nil && !limited && !body.IsUnpaid() {
+		return denied
+	}
 	switch {
 	case status == http.StatusForbidden && says("model_not_found", "access to model", "access to the model"):
 		return p.noModel()
@@ -79,7 +82,7 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 	case status == http.StatusPaymentRequired, limited && body.IsUnpaid(), (status == 0 || status == http.StatusBadRequest) && body.IsUsedUp():
 		return usedUp()
 	case limited && body.IsOversized(), status == http.StatusRequestEntityTooLarge,
-		!limited && status <= http.StatusInternalServerError && body.IsTooLong():
+		!limited && body.IsTooLong() && (status <= http.StatusInternalServerError || !body.IsOverloaded()):
 		return &provider.Error{
 			Code:    provider.CodeContentTooLong,
 			Message: "prompt and answer are longer than the model takes",
@@ -105,7 +108,8 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 	case isTemporary(status), (status < http.StatusMultipleChoices || status == flexCapacity) && body.IsOverloaded(),
 		status == http.StatusNotFound && body.IsLoading():
 		return p.temporary(status, body.IsOverloaded())
-	case status == http.StatusNotFound, status == http.StatusGone, body.Param == "model", status == http.StatusBadRequest && says("model") && body.IsNoModel():
+	case status == http.StatusNotFound, status == http.StatusGone, body.Param == "model",
+		(status == http.StatusBadRequest || status == 0 && !begun) && says("model") && body.IsNoModel():
 		return p.noModel()
 	case status >= http.StatusBadRequest:
 		return &provider.Error{
@@ -182,7 +186,7 @@ const (
 // isTemporary reports the statuses of failures that may pass. What a server has not built stays so.
 func isTemporary(status int) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, clientClosed:
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusFailedDependency, http.StatusTooEarly, clientClosed:
 		return true
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return false

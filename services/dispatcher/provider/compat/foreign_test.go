@@ -121,7 +121,7 @@ func TestForeign_Answers(t *testing.T) {
 			body: delta(`"{\"name\":\"Ann\",\"arguments\":{}}"`, `,"finish_reason":"stop"`), via: provider.ViaTool, text: `{"name":"Ann","arguments":{}}`,
 		},
 		"a call of another tool": {
-			body: call(`{"name":"search","arguments":"{}"}`) + stopChunk, via: provider.ViaTool, text: "{}", stop: provider.StopUnknown,
+			body: call(`{"name":"search","arguments":"{}"}`) + stopChunk, via: provider.ViaTool, text: "-", stop: provider.StopUnknown,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestForeign_Errors(t *testing.T) {
 		"Azure, a gateway's quota":  spent(status(403, `{"statusCode":403,"message":"Out of call volume quota. Quota will be replenished in 01:12:30."}`)),
 		"Azure, a gateway's key":    {served: status(401, `{"statusCode":401,"message":"Access denied due to missing subscription key."}`), code: provider.CodeCredentialRequired},
 		"OpenAI, no access":         noModel(openai(403, "Project `proj_x` does not have access to model `gpt-x`", "invalid_request_error", "model_not_found")),
-		"OpenAI, a region":          {served: openai(403, "Country, region, or territory not supported", "request_forbidden", "unsupported_country_region_territory"), code: provider.CodeCredentialRequired},
+		"OpenAI, a region":          {served: openai(403, "Country, region, or territory not supported", "request_forbidden", "unsupported_country_region_territory"), code: provider.CodeUnavailable},
 		"Fireworks, suspended":      spent(status(412, `{"error":{"object":"error","type":"invalid_request_error","message":"Account x is suspended, possibly due to reaching the monthly spending limit or failure to pay past invoices."}}`)),
 		"Moonshot, an account":      spent(openai(403, "Your account is not active, exceeded_current_quota", "exceeded_current_quota_error", "")),
 		"SiliconFlow, a balance":    spent(status(403, `{"code":30001,"message":"Sorry, your account balance is insufficient","data":null}`)),

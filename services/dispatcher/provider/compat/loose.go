@@ -3,6 +3,7 @@ package compat
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -63,9 +64,12 @@ func (c *chunk) readLoosely(data []byte) error {
 	if c.Error == nil && present(groq["error"]) {
 		c.Error = groq["error"]
 	}
-	c.Usage = usageIn(top["usage"], groq["usage"], top["usageMetadata"])
+	c.Usage = usageIn(top["usage"], groq["usage"], top["usageMetadata"], top["usage_metadata"], top["amazon-bedrock-invocationMetrics"])
 	if c.Usage == nil {
 		c.Usage = timingsOf(top["timings"])
+	}
+	if c.Usage == nil && len(top["eval_count"])+len(top["prompt_eval_count"]) > 0 { // of Ollama's own interface
+		c.Usage = usageIn(data)
 	}
 	for i, o := range choices {
 		if c.Error == nil && isError(o["error"]) {
@@ -120,19 +124,31 @@ func isError(raw json.RawMessage) bool {
 }
 
 // isBareError reports whether a document without an answer has the members of an error at its top: a
-// message with a code or without success, or a detail alone. Some gateways report errors so, with status 200.
+// message with an error's code or without success, or a detail alone. Some gateways report errors so, with status 200.
 func isBareError(m members) bool {
 	said := false
 	for _, name := range []string{"message", "msg", "detail", "error_msg"} {
 		text, _ := strictjson.String(m[name])
 		said = said || text != ""
 	}
-	for _, name := range []string{"code", "status", "statusCode", "status_code", "error_code"} {
-		if code := m.text(name); said && code != "" && code != "0" && code != "200" {
+	for _, name := range []string{"code", "status", "statusCode", "status_code"} {
+		if said && isErrorCode(m.text(name)) {
 			return true
 		}
 	}
+	if code := m.text("error_code"); said && code != "" && code != "0" {
+		return true
+	}
 	return len(m) == 1 && present(m["detail"]) || said && string(m["success"]) == "false"
+}
+
+// isErrorCode reports whether a code or status means a failure, and not the progress of a call.
+func isErrorCode(code string) bool {
+	const firstStatus, firstError = 100, 400
+	if n, err := strconv.Atoi(code); err == nil {
+		return n != 0 && (n < firstStatus || n >= firstError)
+	}
+	return code != "" && !outbound.IsProgress(outbound.Word(code))
 }
 
 // finish returns the reason why the answer ended.
@@ -209,6 +225,7 @@ func deltaOf(raw json.RawMessage) delta {
 	if f := membersOf(m["function_call"]); len(f) > 0 && len(d.ToolCalls) == 0 { // the older form of the only call
 		d.ToolCalls = append(d.ToolCalls, toolPiece{Name: f.text("name"), Arguments: pieceOf(f["arguments"])})
 	}
+	d.Role, _ = strictjson.String(m["role"])
 	audio := membersOf(m["audio"])
 	d.Audio = audioPiece{Data: audio.text("data"), Transcript: audio.text("transcript")}
 	return d

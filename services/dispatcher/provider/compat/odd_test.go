@@ -196,7 +196,7 @@ func TestOdd_Usage(t *testing.T) {
 		"LiteLLM":                    {whole + with(`{`+counts+`,"prompt_tokens_details":{"cached_tokens":4,"cache_creation_tokens":3}}`), cached(4, 3)},
 		"camel case":                 {whole + with(`{"promptTokens":10,"completionTokens":5,"totalTokens":15}`), plain},
 		"in the delta's choice":      {chunkOf(`{"index":0,"delta":{"content":"a"},"finish_reason":"stop","usage":{` + counts + `}}`), plain},
-		"in a list":                  {whole + with(`[{`+counts+`}]`), provider.Usage{}},
+		"in a list":                  {whole + with(`[{`+counts+`}]`), plain},
 		"fractions":                  {whole + with(`{"prompt_tokens":10.0,"completion_tokens":5.0,"total_tokens":15.0}`), plain},
 		"of llama.cpp's timings":     {delta(`"a"`, "") + `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"timings":{"prompt_n":10,"predicted_n":5}}` + "\n\n", provider.Usage{InputTokens: 10, OutputTokens: 5, Known: true}},
 		"timings after the cache":    {delta(`"a"`, "") + `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"timings":{"cache_n":4,"prompt_n":6,"predicted_n":5}}` + "\n\n", provider.Usage{InputTokens: 10, OutputTokens: 5, CacheReadTokens: 4, Known: true}},

@@ -123,7 +123,7 @@ func TestReports_Answers(t *testing.T) {
 		"the name empty in later pieces":   {served: stream(begin(firstHalf) + calls(`{"index":0,"id":"","type":"","function":{"name":"","arguments":`+secondHalf+`}}`) + stopChunk), via: tool},
 		"an empty call at the end":         {served: stream(begin(wholeText) + calls(`{}`) + calls(`null`) + stopChunk), via: tool},
 		"an empty list of calls":           {served: stream(halves + calls(``) + stopChunk)},
-		"a name with a channel of gpt-oss": {served: stream(calls(`{"index":0,"id":"c","function":{"name":"answer<|channel|>commentary","arguments":`+wholeText+`}}`) + stopChunk), via: tool, stop: provider.StopUnknown},
+		"a name with a channel of gpt-oss": {served: stream(calls(`{"index":0,"id":"c","function":{"name":"answer<|channel|>commentary","arguments":`+wholeText+`}}`) + stopChunk), via: tool},
 		"a call and an empty text":         {served: stream(chunkOf(`{"index":0,"delta":{"content":"","tool_calls":[{"index":0,"id":"c","function":{"name":"answer","arguments":`+wholeText+`}}]}}`) + stopChunk), via: tool},
 		"a custom tool's input":            {served: stream(calls(`{"index":0,"id":"c","type":"custom","custom":{"name":"answer","input":`+wholeText+`}}`) + stopChunk), via: tool},
 	} {
@@ -241,6 +241,7 @@ func TestReports_Errors(t *testing.T) {
 	noSchema := func(s served) failure { return failure{served: s, code: provider.CodeSchemaInvalid} }
 	broken := func(s served) failure { return failure{served: s, code: provider.CodeUnavailable, retryable: true} }
 	noKey := func(s served) failure { return failure{served: s, code: provider.CodeCredentialRequired} }
+	away := func(s served) failure { return failure{served: s, code: provider.CodeUnavailable} }
 	noModel := func(s served) failure { return failure{served: s, code: provider.CodeModelNotSupported} }
 	invalid := func(s served) failure { return failure{served: s, code: provider.CodeInvalidRequest} }
 	busy := func(s served) failure {
@@ -341,7 +342,7 @@ func TestReports_Errors(t *testing.T) {
 		"Volcengine, no model":      noModel(said(404, "The model or endpoint x does not exist or you do not have access to it.", "NotFound", "InvalidEndpointOrModel.NotFound")),
 		"Volcengine, a closed one":  noModel(said(404, "Your account has not activated the model x. Please activate the model service in the Ark Console.", "NotFound", "ModelNotOpen")),
 		"OpenAI, another interface": noModel(said(404, "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?", "invalid_request_error", "")),
-		"a page of a firewall":      noKey(served{status: 403, label: "text/html", body: "<html><title>Attention Required! | Cloudflare</title></html>"}),
+		"a page of a firewall":      away(served{status: 403, label: "text/html", body: "<html><title>Attention Required! | Cloudflare</title></html>"}),
 		"MiniMax, a wrong key, 200": noKey(doc(`{"base_resp":{"status_code":1004,"status_msg":"login fail: Please carry the API secret key in the 'Authorization' field of the request header"}}`)),
 
 		// Failures that pass.

@@ -156,9 +156,14 @@ func TestReports_ErrorsByTheirMeaning(t *testing.T) {
 			"Cloudflare, a day":       status(429, `{"errors":[{"message":"you have used up your daily free allocation of 10,000 neurons, please upgrade","code":4006}],"success":false}`),
 			"credits, in the stream":  event(`{"error":{"message":"Insufficient credits","code":402}}`),
 		}},
+		{code: provider.CodeUnavailable, rows: map[string]served{
+			"OpenAI, a country":   said(403, "Country, region, or territory not supported", "request_forbidden", "unsupported_country_region_territory"),
+			"Azure, a firewall":   status(403, `{"error":{"code":"403","message":"Access denied due to Virtual Network/Firewall rules."}}`),
+			"Cloudflare, a block": {status: 403, label: "text/html", body: "<!DOCTYPE html><title>Attention Required! | Cloudflare</title>"},
+			"a legal reason":      status(451, `{"error":{"message":"This model is not available in your country"}}`),
+		}},
 		{code: provider.CodeCredentialRequired, rows: map[string]served{
 			"OpenAI, an issuer":     said(401, "Your authentication token is not from a valid issuer.", "invalid_request_error", "invalid_issuer"),
-			"OpenAI, a country":     said(403, "Country, region, or territory not supported", "request_forbidden", "unsupported_country_region_territory"),
 			"OpenRouter, no user":   status(401, `{"error":{"message":"User not found.","code":401}}`),
 			"a page, 401":           page(401),
 			"without success, 200":  doc(`{"success":false,"message":"invalid api key"}`),

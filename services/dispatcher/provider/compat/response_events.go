@@ -21,6 +21,7 @@ type responseEvent struct {
 	Arguments    json.RawMessage `json:"arguments"`
 	Item         json.RawMessage `json:"item"`
 	Response     json.RawMessage `json:"response"`
+	Sequence     json.RawMessage `json:"sequence_number"`
 	Error        json.RawMessage `json:"error"`
 	Object       json.RawMessage `json:"object"`
 	Status       json.RawMessage `json:"status"`
@@ -42,6 +43,7 @@ type response struct {
 type outputItem struct {
 	Type      json.RawMessage `json:"type"`
 	Phase     json.RawMessage `json:"phase"`
+	Role      json.RawMessage `json:"role"`
 	CallID    json.RawMessage `json:"call_id"`
 	Name      json.RawMessage `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -76,13 +78,17 @@ type place struct {
 }
 
 // responseReader reads the events of an answer as chunks. The vendor repeats everything: pieces, then
-// the whole part, the whole item and the whole response. A whole is read only if its pieces did not
-// come, because some servers leave out the one or the other. The zero reader is ready.
+// the whole part, the whole item and the whole response. Some servers leave out the one or the other. A
+// whole that differs from its pieces counts. The zero reader is ready.
 type responseReader struct {
 	// streamed has the places of which pieces came.
 	streamed map[place]bool
 	comments map[int64]bool // messages that are commentary
+	foreign  map[int64]bool // messages that are not the model's
+	repeats  repeats
 	items    []json.RawMessage
+	// parts are the whole texts of which pieces came.
+	parts []wholePart
 	// text is the place of the last text, and thought that of the last thought.
 	text, thought *place
 	// any is set once a piece of the answer came.
@@ -94,6 +100,9 @@ func (r *responseReader) read(name string, data []byte, into *chunk) (done bool,
 	var e responseEvent
 	if err := json.Unmarshal(data, &e); err != nil {
 		return false, err
+	}
+	if r.repeats.has(number(e.Sequence, -1), data) {
+		return false, nil
 	}
 	kind := outbound.PlainText(e.Type)
 	if kind == "" && strings.HasPrefix(name, "response.") && !present(e.Object) {
@@ -155,12 +164,24 @@ func (r *responseReader) piece(kind string, e responseEvent) (d delta, ok bool) 
 	default:
 		return d, false
 	}
+	if r.foreign[at.item] {
+		return d, false
+	}
 	if !whole {
 		return r.add(at, text), true
 	}
 	came := r.streamed[at]
-	if !came {
+	if came && !present(text) { // the server leaves it out
+		return d, false
+	}
+	if at.kind == pieceText && !r.comments[at.item] {
+		r.parts = append(r.parts, wholePart{at.item, contentOf(text).Content.alone()})
+	}
+	switch {
+	case !came:
 		d = r.add(at, text)
+	case at.kind == pieceCall && present(text):
+		d.ToolCalls, came = []toolPiece{{Index: at.item, Arguments: pieceOf(text), Whole: true}}, false
 	}
 	if at.kind != pieceCall { // a call's item follows, and repeats it
 		delete(r.streamed, at) // servers may number all parts alike
@@ -221,9 +242,10 @@ func (r *responseReader) startItem(e responseEvent, into *chunk) {
 		r.any = true
 	case itemMessage:
 		if r.comments == nil {
-			r.comments = map[int64]bool{}
+			r.comments, r.foreign = map[int64]bool{}, map[int64]bool{}
 		}
 		r.comments[at] = outbound.PlainText(item.Phase) == commentary
+		r.foreign[at] = outbound.IsForeignRole(outbound.PlainText(item.Role))
 	}
 }
 
@@ -241,9 +263,8 @@ func (r *responseReader) endItem(e responseEvent, into *chunk) {
 	}
 	at := place{kind: pieceCall, item: number(e.OutputIndex, 0)}
 	call := callPiece(at.item, item)
-	if !r.streamed[at] {
-		call.Arguments = pieceOf(item.Arguments)
-	}
+	call.Arguments = pieceOf(item.Arguments)
+	call.Whole = r.streamed[at] && present(item.Arguments)
 	delete(r.streamed, at)
 	into.Choices, r.any = []choice{{Delta: delta{ToolCalls: []toolPiece{call}}}}, true
 }
@@ -263,11 +284,13 @@ func (r *responseReader) end(kind string, doc, usage json.RawMessage, into *chun
 	}
 	into.Model, _ = strictjson.String(whole.Model)
 	into.Usage = usageIn(whole.Usage, usage)
-	if !r.any {
-		var items []json.RawMessage
-		if json.Unmarshal(whole.Output, &items) != nil && present(whole.Output) {
-			items = []json.RawMessage{whole.Output}
-		}
+	var items []json.RawMessage
+	if json.Unmarshal(whole.Output, &items) != nil && present(whole.Output) {
+		items = []json.RawMessage{whole.Output}
+	}
+	if r.any {
+		into.Choices = append(into.Choices, choice{Whole: true, Final: true, Delta: delta{Content: textPiece{text: r.wholeText(items)}}})
+	} else {
 		if len(items) == 0 {
 			items = r.items
 		}
@@ -320,6 +343,9 @@ func (r *responseReader) wholeItem(at int64, doc json.RawMessage) (out []choice)
 			parts = item.Summary
 		}
 	case itemMessage, "":
+		if outbound.IsForeignRole(outbound.PlainText(item.Role)) {
+			return nil
+		}
 		if outbound.PlainText(item.Phase) == commentary {
 			kind = pieceThought
 		}

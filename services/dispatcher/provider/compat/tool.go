@@ -19,9 +19,9 @@ func (c *toolCall) build() provider.ToolCall {
 	return provider.ToolCall{ID: c.id.String(), Name: c.name.String(), Arguments: c.arguments.String() + c.joiner.flush()}
 }
 
-// isOf reports whether the tool is called. Models write its name with the namespace of their prompt's.
+// isOf reports whether the tool is called. A call without a name is one: no other tool is offered.
 func (c *toolCall) isOf(tool string) bool {
-	return strings.TrimPrefix(strings.TrimSpace(c.name.String()), "functions.") == tool
+	return c.name.Len() == 0 || markup.IsCallOf(c.name.String(), tool)
 }
 
 // maxToolCalls limits the tool calls of an answer.
@@ -66,46 +66,76 @@ func (a *answer) addToolCall(t toolPiece) error {
 		n += len(t.Name)
 	}
 	arguments := call.joiner.add(t.Arguments)
-	if a.tool == "" || call != a.calls[0] {
+	if t.Whole {
+		if call == a.answering {
+			a.collector.Correct(arguments, true)
+			return a.addExtra(n)
+		}
+		call.arguments.Reset()
+	}
+	switch {
+	case a.answering == nil && a.tool != "" && call.name.Len() > 0 && call.isOf(a.tool) && strings.TrimSpace(arguments) != "":
+		a.answering = call
+		arguments = call.arguments.String() + arguments // the name came after them
+		call.arguments.Reset()
+	case a.answering == nil || call != a.answering:
 		call.arguments.WriteString(arguments)
 		return a.addExtra(n + len(arguments))
 	}
 	if err := a.addExtra(n); err != nil || arguments == "" {
 		return err
 	}
-	a.argued = true
 	return a.collector.Add(provider.Delta{Text: arguments})
 }
 
 // flushHeld emits the held parts: the requested tool calls, and the text of a model that did not
 // call its forced tool.
 func (a *answer) flushHeld(stop provider.StopClass) error {
-	open := a.calls
-	switch {
-	case a.tool != "" && len(open) > 0:
-		open = open[1:]                                                             // the first call's arguments are the text
-		if !a.argued && a.calls[0].isOf(a.tool) && stop != provider.StopTruncated { // a call without arguments
-			if err := a.collector.Add(provider.Delta{Text: "{}"}); err != nil {
-				return err
-			}
-		}
-	case a.prose.Text() != "":
-		text := a.prose.Text()
-		if arguments, ok := markup.Arguments(text, a.tool, a.schema); ok && stop != provider.StopTruncated {
-			text = arguments
-		}
-		if err := a.collector.Add(provider.Delta{Text: text}); err != nil {
+	if a.tool != "" && a.answering == nil {
+		if err := a.addHeldAnswer(stop); err != nil {
 			return err
 		}
 	}
-	if len(open) == 0 {
+	var calls []provider.ToolCall
+	for _, c := range a.calls {
+		if c != a.answering {
+			calls = append(calls, c.build())
+		}
+	}
+	if len(calls) == 0 {
 		return nil
 	}
-	calls := make([]provider.ToolCall, len(open))
-	for i, c := range open {
-		calls[i] = c.build()
-	}
 	return a.collector.Add(provider.Delta{ToolCalls: calls})
+}
+
+// addHeldAnswer emits the answer of a forced tool that was not passed on: the arguments of a call without a
+// name, the text, or an empty object if the tool was called without arguments.
+func (a *answer) addHeldAnswer(stop provider.StopClass) error {
+	var empty *toolCall
+	for _, c := range a.calls {
+		switch {
+		case !c.isOf(a.tool):
+		case strings.TrimSpace(c.arguments.String()) != "":
+			a.answering = c
+			return a.collector.Add(provider.Delta{Text: c.build().Arguments})
+		case empty == nil:
+			empty = c
+		}
+	}
+	text := a.prose.Text()
+	if arguments, ok := markup.Arguments(text, a.tool, a.schema); ok && stop != provider.StopTruncated {
+		text = arguments
+	}
+	if empty != nil {
+		a.answering = empty
+		if stop != provider.StopTruncated {
+			text = markup.OrEmptyCall(text)
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	return a.collector.Add(provider.Delta{Text: text})
 }
 
 // stopClass returns how the answer ended. It is unknown if other tools than the forced one were

@@ -3,6 +3,7 @@ package compat
 import (
 	"encoding/json"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -14,11 +15,11 @@ type usage struct {
 // usageIn reads the first usage that there is.
 func usageIn(among ...json.RawMessage) *usage {
 	for _, raw := range among {
-		m := membersOf(raw)
+		m := usageMembers(raw)
 		in, out := m.inner("prompt_tokens_details", "input_tokens_details"), m.inner("completion_tokens_details", "output_tokens_details")
 		u := usage{
-			prompt:     m.count("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "promptTokenCount"),
-			completion: m.count("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "candidatesTokenCount"),
+			prompt:     m.count("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "promptTokenCount", "inputTokenCount", "prompt_eval_count"),
+			completion: m.count("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "candidatesTokenCount", "outputTokenCount", "eval_count"),
 			total:      m.count("total_tokens", "totalTokens", "totalTokenCount"),
 			cacheRead:  either(in.count("cached_tokens"), m.count("prompt_cache_hit_tokens", "cached_tokens")),
 			cacheWrite: in.count("cache_write_tokens", "cache_creation_tokens"),
@@ -33,6 +34,23 @@ func usageIn(among ...json.RawMessage) *usage {
 		}
 	}
 	return nil
+}
+
+// usageMembers returns the members that have the counts: also those of the last of a list, of a document in a
+// string, and of Cohere's billed units.
+func usageMembers(raw json.RawMessage) members {
+	if text, ok := strictjson.String(raw); ok {
+		raw = json.RawMessage(text)
+	}
+	list := objects(raw)
+	if len(list) == 0 {
+		return nil
+	}
+	m := list[len(list)-1]
+	if billed := membersOf(m["billed_units"]); billed != nil && m["prompt_tokens"] == nil {
+		return billed
+	}
+	return m
 }
 
 // timingsOf reads the counts of llama.cpp, which leave out the cached part of the prompt.
@@ -76,18 +94,21 @@ func either(one, other *int64) *int64 {
 	return other
 }
 
-// update adds a later usage of the same answer. What it leaves out stays, and zeros alone are no counts.
+// update adds a later usage of the same answer. What it leaves out stays, and a zero does not replace a count.
+// A total without the count that a zero left out is not that of the answer.
 func (u *usage) update(later usage) {
-	said := false
-	for _, pair := range u.pairs(&later) {
-		said = said || *pair.later != nil && **pair.later > 0
+	if isZero(later.prompt) != isZero(later.completion) && (u.prompt != nil || u.completion != nil) {
+		u.total, later.total = nil, nil
 	}
 	for _, pair := range u.pairs(&later) {
-		if *pair.own == nil || said {
-			*pair.own = either(*pair.later, *pair.own)
+		own, next := *pair.own, *pair.later
+		if own == nil || next != nil && *next > 0 {
+			*pair.own = either(next, own)
 		}
 	}
 }
+
+func isZero(n *int64) bool { return n != nil && *n == 0 }
 
 type countPair struct{ own, later **int64 }
 
@@ -138,6 +159,8 @@ func usageOf(u usage) provider.Usage {
 		if apart {
 			out.OutputTokens += spent
 		}
+	} else if rest := out.TotalTokens - out.InputTokens - out.OutputTokens; rest > 0 && rest != out.CacheReadTokens+out.CacheWriteTokens {
+		out.OutputTokens += rest // Gemini leaves its thoughts out of all counts but the total
 	}
 	return out
 }

@@ -22,7 +22,8 @@ type answer struct {
 	extraBytes int               // bytes not passed to the collector
 	prose      provider.HeldText // text outside the forced call
 	schema     json.RawMessage   // of the forced function
-	toolCalled bool              // the tool was called
+	called     bool              // the tool was called
+	answered   bool              // the tool was called with arguments
 	calls      []provider.ToolCall
 	media      media
 	ending     ending
@@ -71,7 +72,7 @@ func (a *answer) addCandidate(c *genai.Candidate) error {
 	if len(c.SafetyRatings) > 0 {
 		a.ending.ratings = c.SafetyRatings
 	}
-	if c.Content == nil {
+	if c.Content == nil || outbound.IsForeignRole(c.Content.Role) { // a function's result, or an echo
 		return nil
 	}
 	for _, p := range c.Content.Parts {
@@ -114,14 +115,21 @@ func (a *answer) addPart(p *genai.Part) error {
 // are the answer's text. Repeated calls add further lines.
 func (a *answer) addFunctionCall(f *genai.FunctionCall) error {
 	arguments := a.exchange.argumentsOf(f)
-	if a.tool == "" || f.Name != a.tool {
+	if a.tool == "" || f.Name != "" && !markup.IsCallOf(f.Name, a.tool) {
+		if arguments == "" {
+			arguments = "{}"
+		}
 		a.calls = append(a.calls, provider.ToolCall{ID: f.ID, Name: f.Name, Arguments: arguments})
 		return a.addExtra(len(f.ID) + len(f.Name) + len(arguments))
 	}
-	if a.toolCalled {
+	a.called = true
+	if arguments == "" {
+		return nil
+	}
+	if a.answered {
 		arguments = "\n" + arguments
 	}
-	a.toolCalled = true
+	a.answered = true
 	return a.emit(provider.Delta{Text: arguments})
 }
 
@@ -159,12 +167,8 @@ func (a *answer) finish() (provider.Result, error) {
 
 // flushHeld emits the parts held until the end.
 func (a *answer) flushHeld() error {
-	if said := a.prose.Text(); said != "" && !a.toolCalled {
-		a.prose = provider.HeldText{} // the collector counts it from now on
-		if arguments, ok := markup.Arguments(said, a.tool, a.schema); ok && stopOf(a.ending.finish) != provider.StopTruncated {
-			said = arguments
-		}
-		if err := a.emit(provider.Delta{Text: said}); err != nil {
+	if a.tool != "" && !a.answered {
+		if err := a.addHeldAnswer(); err != nil {
 			return err
 		}
 	}
@@ -172,6 +176,23 @@ func (a *answer) flushHeld() error {
 		return nil
 	}
 	return a.collector.Add(provider.Delta{ToolCalls: a.calls})
+}
+
+// addHeldAnswer emits the answer of a forced function without arguments: the text, or an empty object if the
+// function was called.
+func (a *answer) addHeldAnswer() error {
+	said, whole := a.prose.Text(), stopOf(a.ending.finish) != provider.StopTruncated
+	a.prose = provider.HeldText{} // the collector counts it from now on
+	if arguments, ok := markup.Arguments(said, a.tool, a.schema); ok && whole {
+		said = arguments
+	}
+	if a.called && whole {
+		said = markup.OrEmptyCall(said)
+	}
+	if said == "" {
+		return nil
+	}
+	return a.emit(provider.Delta{Text: said})
 }
 
 // result returns the answer without the collector's parts. A blocked prompt has no finish reason of

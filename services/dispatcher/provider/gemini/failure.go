@@ -82,6 +82,7 @@ var statuses = map[int]string{
 	http.StatusGone:                  "NOT_FOUND",
 	http.StatusRequestTimeout:        "DEADLINE_EXCEEDED",
 	http.StatusConflict:              "ABORTED",
+	http.StatusFailedDependency:      "ABORTED",
 	http.StatusTooEarly:              "UNAVAILABLE",
 	http.StatusTooManyRequests:       "RESOURCE_EXHAUSTED",
 	499:                              "CANCELLED",
@@ -114,6 +115,20 @@ func statusOf(api genai.APIError, status int) string {
 }
 
 func (p *Provider) byStatus(status, keyName string, api genai.APIError, d details) *provider.Error {
+	body := outbound.ErrorBody{Message: api.Message}
+	switch {
+	case status == "PERMISSION_DENIED":
+		if denied := outbound.NewDeniedError(http.StatusForbidden, body); denied != nil {
+			return denied
+		}
+		if body.IsUnpaid() {
+			return d.quota(paymentRequired, "")
+		}
+	case status != "RESOURCE_EXHAUSTED" && body.IsTooLong() && !body.IsOverloaded():
+		status = "OUT_OF_RANGE"
+	case status == "UNAVAILABLE" && api.Status == "" && body.Says("model") && body.IsNoModel():
+		status = "NOT_FOUND"
+	}
 	switch status {
 	case "INVALID_ARGUMENT", "OUT_OF_RANGE":
 		return invalid(keyName, api, d)

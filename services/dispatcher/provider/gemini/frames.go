@@ -72,9 +72,7 @@ func (f *frames) next() {
 		return
 	}
 	data, counts := plain(data)
-	if counts != nil {
-		f.x.counts = counts // totals so far
-	}
+	f.x.count(counts)
 	f.x.note(data)
 	f.ready = append(append([]byte("data: "), data...), "\n\n"...)
 }

@@ -54,6 +54,12 @@ func usageOf(counts map[string]int64) provider.Usage {
 		CacheReadTokens: sum("cachedContentTokenCount"),
 		Known:           prompt || answer || sum("totalTokenCount") > 0,
 	}
+	switch total := out.TotalTokens; { // proxies leave out counts
+	case !answer && prompt:
+		out.OutputTokens = max(out.OutputTokens, total-out.InputTokens)
+	case !prompt && answer:
+		out.InputTokens = max(out.InputTokens, total-out.OutputTokens)
+	}
 	if spent := sum("thoughtsTokenCount"); spent > 0 { // the vendor leaves out 0
 		out.ReasoningTokens = &spent
 	}

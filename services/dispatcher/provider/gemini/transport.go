@@ -29,7 +29,7 @@ type exchange struct {
 	// broken is the error that ended the stream, if any. The SDK only sees the end, because it
 	// prints stream errors to the standard logger.
 	broken error
-	// counts are the latest counts of tokens; nil for none.
+	// counts are the latest counts of tokens.
 	counts map[string]int64
 	// arguments are the arguments of the functions called so far, as written by the model.
 	arguments []json.RawMessage
@@ -84,6 +84,18 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
+// count keeps the counts of an event, which are totals so far. A later zero does not replace a count.
+func (x *exchange) count(counts map[string]int64) {
+	if x.counts == nil {
+		x.counts = map[string]int64{}
+	}
+	for name, n := range counts {
+		if n > 0 || x.counts[name] == 0 {
+			x.counts[name] = n
+		}
+	}
+}
+
 // note keeps the arguments of the functions in an event. The SDK decodes them into a map, which
 // loses the order of members and digits of large numbers.
 func (x *exchange) note(event []byte) {
@@ -112,7 +124,7 @@ func (x *exchange) note(event []byte) {
 	}
 }
 
-// argumentsOf returns the arguments of the next call as text.
+// argumentsOf returns the arguments of the next call as text; empty for none.
 func (x *exchange) argumentsOf(call *genai.FunctionCall) string {
 	var raw json.RawMessage
 	if len(x.arguments) > 0 {
@@ -120,8 +132,8 @@ func (x *exchange) argumentsOf(call *genai.FunctionCall) string {
 	} else {
 		raw, _ = json.Marshal(call.Args) // decoded values always render
 	}
-	if len(raw) == 0 || string(raw) == "null" {
-		return "{}"
+	if string(raw) == "null" {
+		return ""
 	}
 	return outbound.AsSent(string(raw))
 }

@@ -21,7 +21,7 @@ const (
 	// refused probe.
 	firstHold = time.Second
 	// maxHeldWait is the longest wait for the end of holds. A call with a longer wait ahead is
-	// rejected, so that its run does not keep a slot.
+	// rejected, so that its run does not keep a slot. An impatient call is rejected at once.
 	maxHeldWait = 10 * time.Second
 	// probeTime is how long other calls wait for the outcome of a probe. Refusals are fast; an
 	// answer may take many minutes.
@@ -96,7 +96,7 @@ func (q *queue) parkIfHeld(w *waiter) bool {
 	case h.phase == due:
 		q.sendProbe(h, w)
 		return false
-	case h.phase == closed && h.wake.Sub(q.clock()) > maxHeldWait:
+	case h.phase == closed && h.wake.Sub(q.clock()) > w.patience:
 		q.reject(h, w)
 	default:
 		if w.since.IsZero() {
@@ -136,7 +136,7 @@ func (q *queue) startHold(w *waiter, e *provider.Error) {
 		q.setTimer(h, d)
 	}
 	h.parked = slices.DeleteFunc(h.parked, func(w *waiter) bool {
-		away := h.wake.Sub(w.since) > maxHeldWait
+		away := h.wake.Sub(w.since) > w.patience
 		if away {
 			w.parked = false
 			q.reject(h, w)

@@ -129,6 +129,28 @@ func TestHold_OneCallProbesThenTheOthersFollow(t *testing.T) {
 	})
 }
 
+// A call that has another model to go to waits for no hold, neither a new one nor that of a refused probe.
+func TestHold_AnImpatientCallDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := vendor(t, `{}`, refusing(2*time.Second, 2*time.Second))
+		d.calls(t.Context(), 1)
+		hurried := limit.Call{Tenant: "t", Impatient: true}
+		d.call(t.Context(), "hurried", hurried)
+		require.Len(t, d.seen().away, 1, "2 s are too long")
+		require.Positive(t, d.seen().away[0].Left)
+		pass(3 * time.Second)
+		d.call(t.Context(), "the probe", hurried)
+		require.Equal(t, 2, d.count(), "the hold is over")
+		d.call(t.Context(), "after it", hurried)
+		require.Len(t, d.seen().away, 2, "the probe was refused")
+		pass(3 * time.Second)
+		d.call(t.Context(), "answered", hurried)
+		require.Equal(t, 3, d.count())
+		pass(time.Minute)
+	})
+}
+
 // An answer may take minutes: the others do not wait for it.
 func TestHold_OthersFollowAProbeThatIsNotRefusedSoon(t *testing.T) {
 	t.Parallel()

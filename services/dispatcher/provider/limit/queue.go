@@ -17,6 +17,8 @@ type Call struct {
 	Credential provider.Secret
 	// Tokens is an estimate of the call's tokens, prompt and answer together.
 	Tokens int
+	// Impatient calls do not wait for the end of a hold: another provider can be called.
+	Impatient bool
 }
 
 // Outcome is how an admitted call ended.
@@ -148,6 +150,8 @@ type waiter struct {
 	// it first did.
 	parked bool
 	since  time.Time
+	// patience is how long the call waits for the end of holds.
+	patience time.Duration
 	// held is why the call was rejected.
 	held *HeldError
 	done chan struct{} // closed when the call is admitted or rejected
@@ -207,7 +211,10 @@ func (q *queue) acquire(ctx context.Context, c Call) (*Slot, error) {
 		return nil, err
 	}
 	began := q.clock()
-	w := &waiter{tenant: c.Tenant, key: keyOf(c), tokens: float64(max(c.Tokens, 0)), done: make(chan struct{})}
+	w := &waiter{tenant: c.Tenant, key: keyOf(c), tokens: float64(max(c.Tokens, 0)), patience: maxHeldWait, done: make(chan struct{})}
+	if c.Impatient {
+		w.patience = 0
+	}
 	q.enter(w)
 	select {
 	case <-w.done:

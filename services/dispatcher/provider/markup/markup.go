@@ -75,14 +75,27 @@ func withoutThoughts(text string) string {
 	return text
 }
 
-// isTool reports whether a name is that of the tool: also with a namespace before it, or the number of
-// the call after it.
-func (r *reader) isTool(name string) bool {
-	name = strings.TrimPrefix(strings.TrimSpace(name), "functions.")
+// IsCallOf reports whether a call's name is that of a tool. Models write it in other letters, with the
+// namespace of their prompt's before it, or with a mark of their template or the number of the call after it.
+func IsCallOf(name, tool string) bool {
+	name, _, _ = strings.Cut(name, "<|")
+	name = strings.TrimSpace(name)
+	for _, space := range []string{"functions.", "default_api.", "tools."} {
+		name = strings.TrimPrefix(name, space)
+	}
 	if before, number, numbered := strings.Cut(name, ":"); numbered && strings.Trim(number, "0123456789") == "" {
 		name = before
 	}
-	return name == r.tool
+	return strings.EqualFold(name, tool)
+}
+
+// OrEmptyCall returns the answer of a model that called its tool without arguments: its text, if that can have
+// the answer, else an empty object.
+func OrEmptyCall(text string) string {
+	if strings.ContainsAny(text, "{[") {
+		return text
+	}
+	return "{}"
 }
 
 // readDocuments reads calls that are JSON, anywhere in the text. A document that is no call is not
@@ -210,7 +223,7 @@ func (r *reader) callOf(m map[string]json.RawMessage) (call, bool) {
 
 // argumentsFor returns the arguments if the call is of the tool, also those that are JSON text in a string.
 func (c call) argumentsFor(r *reader) (string, bool) {
-	if !r.isTool(c.name) {
+	if !IsCallOf(c.name, r.tool) {
 		return "", false
 	}
 	r.budget -= len(c.arguments)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
 
 	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -25,6 +28,7 @@ var (
 	ErrNoContent = errors.New("the server answered without a body")
 	ErrTooLong   = errors.New("the server sent an event that is too long")
 	ErrEncoding  = errors.New("the server compresses its answer unasked")
+	ErrProxyAuth = errors.New("the proxy wants credentials")
 )
 
 // NewClient returns a client that keeps connections, follows no redirect, and ends calls that
@@ -36,8 +40,9 @@ func NewClient(limits provider.Timeouts, extras Extras) *http.Client {
 	dialer := net.Dialer{KeepAlive: 30 * time.Second}
 	proxy := httpproxy.FromEnvironment().ProxyFunc()
 	t := &http.Transport{
-		Proxy:       func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
-		DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		Proxy:                  func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
+		OnProxyConnectResponse: checkProxy,
+		DialContext:            dialer.DialContext, ForceAttemptHTTP2: true,
 		MaxIdleConns: 128, MaxIdleConnsPerHost: 128, IdleConnTimeout: 90 * time.Second,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
@@ -46,6 +51,14 @@ func NewClient(limits provider.Timeouts, extras Extras) *http.Client {
 		// A redirect would send key and prompt to an address that is not configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrRedirect },
 	}
+}
+
+// checkProxy reports a proxy that refuses to connect without credentials.
+func checkProxy(_ context.Context, _ *url.URL, _ *http.Request, res *http.Response) error {
+	if res.StatusCode == http.StatusProxyAuthRequired {
+		return ErrProxyAuth
+	}
+	return nil
 }
 
 // transport enforces the time limits and limits the body.
@@ -87,6 +100,8 @@ func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := &watchedBody{ReadCloser: res.Body, left: -1, silence: limits.Silence, ctx: ctx, cancel: cancel, end: end}
 	res.Body = body
 	switch {
+	case res.StatusCode == http.StatusProxyAuthRequired:
+		return nil, errors.Join(ErrProxyAuth, body.Close())
 	case res.StatusCode >= http.StatusBadRequest:
 		const enough = 64 << 10 // enough for any error
 		body.left = enough
@@ -99,9 +114,25 @@ func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case isMedia(res):
 		return nil, errors.Join(ErrNoStream, body.Close())
 	default:
-		res.Body = newStream(body, IsEventStream(res))
+		res.Body = newStream(decoded(res, body), IsEventStream(res))
 	}
 	return res, nil
+}
+
+// decodedBody is a body in UTF-8.
+type decodedBody struct {
+	io.Reader
+	io.Closer
+}
+
+// decoded returns a body in UTF-8, if the response names another character set that is known.
+func decoded(res *http.Response, body io.ReadCloser) io.ReadCloser {
+	_, params, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	set, err := htmlindex.Get(params["charset"])
+	if err != nil || set == unicode.UTF8 {
+		return body
+	}
+	return decodedBody{set.NewDecoder().Reader(body), body}
 }
 
 // withoutReplay returns the request in a form that net/http sends once. It repeats requests that have an

@@ -25,6 +25,8 @@ func NewTransportError(err error) *provider.Error {
 		e.Message, e.Retryable = "the model's server redirects to another address; configure that one if it is meant", false
 	case errors.Is(err, ErrEncoding):
 		e.Message, e.Retryable = "the model's server compresses its answers in a form that the host did not ask for; turn that off", false
+	case errors.Is(err, ErrProxyAuth):
+		e.Message, e.Retryable = "the proxy before the model's server wants a user and a password; set them in HTTPS_PROXY or HTTP_PROXY", false
 	case errors.Is(err, ErrNoStream), errors.Is(err, ErrNoContent):
 		e.Message, e.Retryable = "what answers at the model's address does not stream answers of its API; check the address", false
 	case limited:

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"waybill.dev/waybill/protocol/strictjson"
 )
@@ -31,7 +32,11 @@ func ReadErrors(r *http.Request, next func(*http.Request) (*http.Response, error
 	}
 	b, _ := io.ReadAll(res.Body) // limited by the client; what was read is enough
 	_ = res.Body.Close()         // not used any more
-	return nil, &ServerError{Status: res.StatusCode, Header: res.Header, Body: ParseError(b)}
+	e := &ServerError{Status: res.StatusCode, Header: res.Header, Body: ParseError(b)}
+	const soon = time.Hour
+	wait := RetryAfter(res.Header)
+	e.Body.Soon = wait > 0 && wait <= soon
+	return nil, e
 }
 
 // ErrorBody holds the members of a server's error that distinguish it. They are strings of the server.
@@ -41,6 +46,8 @@ type ErrorBody struct {
 	RetryDelay, QuotaID string
 	// After is a wait in another member, Reset the end of a limit in headers that a gateway quotes.
 	After, Reset string
+	// Soon means that the response names a time to wait of an hour at most.
+	Soon bool
 }
 
 // ParseError reads an error document of any known form: {"error":{…}}, {"error":"text"},

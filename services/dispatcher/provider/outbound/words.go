@@ -22,6 +22,12 @@ func Word(vendor string) string {
 	return strings.TrimPrefix(word, "finishreason")
 }
 
+// IsForeignRole reports whether a message is not the model's: servers that run tools themselves stream the
+// results, and some echo the prompt.
+func IsForeignRole(role string) bool {
+	return slices.Contains([]string{"tool", "tools", "function", "toolresult", "ipython", "user", "human", "system", "developer"}, Word(role))
+}
+
 // IsComplete reports whether a finish reason, a Word, means that the model ended its answer by itself.
 func IsComplete(word string) bool {
 	return slices.Contains([]string{
@@ -37,6 +43,16 @@ func IsNoReason(word string) bool {
 	return slices.Contains([]string{
 		"", "null", "none", "nil", "undefined", "unspecified", "notfinished", "unfinished", "inprogress", "queued",
 		"running", "generating",
+	}, word)
+}
+
+// IsProgress reports whether a status, a Word, says how far a call is: servers send it while the call waits for
+// its model.
+func IsProgress(word string) bool {
+	return IsNoReason(word) || IsComplete(word) || slices.Contains([]string{
+		"ok", "accepted", "created", "pending", "waiting", "scheduled", "assigned", "starting", "started", "booting", "warming",
+		"warmingup", "warmup", "initializing", "initialising", "connecting", "connected", "loading", "loaded", "preparing", "ready",
+		"processing", "working", "active", "thinking", "searching", "progress", "streaming", "alive", "online", "info", "heartbeat",
 	}, word)
 }
 
@@ -83,7 +99,7 @@ func (e ErrorBody) IsTooLong() bool {
 		"maximum number of tokens allowed", "range of input length should be", "payload size exceeds", "image exceeds",
 		"input tokens exceed", "too large to process", "max_tokens must be at least 1, got -", "total tokens limit",
 		"max_seq_len", "max_num_tokens", "n_ctx", "tokens too long", "exceed max message tokens", "messages is too long",
-		"超长", "上下文限制", "最大长度", "长度限制",
+		"max input characters", "maximum input characters", "超长", "上下文限制", "最大长度", "长度限制",
 	) || e.Says("max tokens of ") && e.Says(" exceeded") || e.overflows()
 }
 
@@ -135,7 +151,7 @@ func (e ErrorBody) IsAboutMessages() bool {
 
 // IsUsedUp reports whether an error says that an account has no credit, which retrying does not help. A link
 // to a vendor's prices, as rate limits have it, does not say so, and neither does an error that names a time
-// to wait.
+// to wait, or a usage limit that ends soon.
 func (e ErrorBody) IsUsedUp() bool {
 	if e.After != "" {
 		return false
@@ -143,22 +159,25 @@ func (e ErrorBody) IsUsedUp() bool {
 	if e.RetryDelay != "" { // Google says the same of a limit per minute
 		return strings.Contains(e.QuotaID, "PerDay")
 	}
+	if !e.Soon && e.Says("usage limit", "usage_limit", "token_quota_reached") && !e.Says("hourly", "per hour", "per minute") {
+		return true
+	}
 	return e.Says(
 		"insufficient_quota", "billing_hard_limit", "billing_not_active", "billing details", "insufficient balance",
 		"insufficient_balance", "insufficient credit", "credit balance", "out of credit",
 		"payment required", "exceeded your current quota", "budget has been exceeded", "budget_exceeded",
-		"balance is insufficient", "exceeded_current_quota", "spending limit", "spend limit", "usage limit", "call volume quota",
+		"balance is insufficient", "exceeded_current_quota", "spending limit", "spend limit", "call volume quota",
 		"not enough credits", "freetieronly", "used up your", "key limit exceeded", "余额不足", "欠费",
-		"credit_balance", "credits are depleted", "usage_limit", "extra usage is required",
+		"credit_balance", "credits are depleted", "extra usage is required",
 		"arrearage", "account is in good standing", "not enough balance", "not_enough_balance",
-		"requires a valid credit card", "token_quota_reached", "calls / month", "free quota has been", "unpurchased",
+		"requires a valid credit card", "calls / month", "free quota has been", "unpurchased",
 	)
 }
 
 // IsUnpaid is IsUsedUp for an error whose status is about the account. Its ordinary words could also be part
 // of a prompt that a bad request quotes.
 func (e ErrorBody) IsUnpaid() bool {
-	return e.IsUsedUp() || e.After == "" && e.RetryDelay == "" && e.Says("no credits", "add credits", "overdue")
+	return e.IsUsedUp() || e.After == "" && e.RetryDelay == "" && e.Says("no credits", "any credits", "add credits", "purchase credits", "overdue")
 }
 
 // IsRateLimit reports whether an error says that calls come too fast.
@@ -186,6 +205,7 @@ func (e ErrorBody) IsBadGeneration() bool {
 		"failed to call a function", "failed to validate json", "error parsing tool call", "tool call parsing failed",
 		"xml syntax error", "failed to parse input at pos", "invalid diff:", "unexpected tokens remaining in message header",
 		"json mode couldn't be met", "model produced output that does not match",
+		"request failed during generation", "incomplete_generation", "incomplete generation",
 	)
 }
 
@@ -211,6 +231,25 @@ func (e ErrorBody) IsNoModel() bool {
 		"not exist", "not a valid model", "decommissioned", "work with the specified model",
 		"try pulling it", "is not loaded", "no models loaded",
 		"model identifier is invalid", "on-demand throughput", "inference profile",
+	)
+}
+
+// IsRegion reports whether an error says that the vendor does not serve the place of the caller.
+func (e ErrorBody) IsRegion() bool {
+	return e.Says(
+		"unsupported_country", "region, or territory", "unsupported region", "unsupported_region", "location is not supported",
+		"region is not supported", "country is not supported", "not available in your region", "not available in your country",
+		"not supported in your region", "not supported in your country",
+	)
+}
+
+// IsNetwork reports whether an error says that a rule of a network refused the caller: the vendor's, or that of
+// something in front of it, which answers with a page.
+func (e ErrorBody) IsNetwork() bool {
+	text := strings.ToLower(strings.TrimSpace(e.Message))
+	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html") || e.Says(
+		"firewall", "virtual network", "cloudflare", "public network access", "private endpoint", "vpc service controls",
+		"ip address", "ip_not_allowed", "ip not allowed", "ip is not allowed", "allowlist", "whitelist",
 	)
 }
 
