@@ -158,9 +158,17 @@ type Depth struct {
 	Fetched int
 	// HandedOut is the total number of deliveries, including redeliveries.
 	HandedOut uint64
+	// Delivered is the position of the last frame that was delivered. Later ones are in the queue.
+	Delivered uint64
 	// Parked is the part of Waiting that was taken from the queue and waits for a free slot.
 	// Limited wait for a limit of their workflow or tenant, and are not part of Waiting.
 	Parked, Limited int
+}
+
+// RetryAfter is the pause of a run after its delivery number tries failed. It doubles each time, up to
+// eight times the first: most outages end within seconds, and a run has a time limit.
+func RetryAfter(first time.Duration, tries int) time.Duration {
+	return first << min(max(tries-1, 0), 3)
 }
 
 // Follower reads the whole log in order.

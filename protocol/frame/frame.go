@@ -104,8 +104,9 @@ func New(run subject.Run, kind subject.Kind, head Head, events []wire.Event) *Fr
 	return f
 }
 
-// ExternalPrefix starts the writer name of a change from outside the session that executes the run.
-// The session reads the frame and continues after it.
+// ExternalPrefix starts the writer name of a change from outside the session that executes the run, such
+// as an answer or a cancellation: it is written beside the session's frames. The session reads the frame
+// and continues after it.
 const ExternalPrefix = "beside-"
 
 // By sets the frame's writer.
@@ -255,6 +256,11 @@ func (f *Frame) Record() (*wire.RunRecord, error) {
 		return nil, fmt.Errorf("frame %s is %s, not the first", f.Run.RunID, f.Kind)
 	}
 	return wire.ParseRunRecord(f.Body)
+}
+
+// RunOf returns the run that a record is of.
+func RunOf(rec *wire.RunRecord) subject.Run {
+	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 }
 
 // Events reads the frame's events; none for a run's first frame, and for those that seal and erase it.

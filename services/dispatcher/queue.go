@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/dispatcher/queue"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
@@ -58,6 +59,11 @@ func (s *Service) admitCall(ctx context.Context, runID, id string, limits []tool
 	return tool.Admission(a), err
 }
 
+// isQueued reports whether a run waits in the queue, with the frame at pos, or in a ticket.
+func (s *Service) isQueued(r subject.Run, pos uint64) bool {
+	return s.intake.IsUndelivered(pos) || s.scheduler != nil && s.scheduler.HasTicket(r)
+}
+
 // parked returns the number of a tenant's runs that wait for a slot.
 func (s *Service) parked(tenant string) int {
 	if s.scheduler == nil {
@@ -66,7 +72,7 @@ func (s *Service) parked(tenant string) int {
 	return s.scheduler.Parked(tenant)
 }
 
-func (s *Service) deskCollectors() []prometheus.Collector {
+func (s *Service) schedulerCollectors() []prometheus.Collector {
 	if s.scheduler == nil {
 		return nil
 	}

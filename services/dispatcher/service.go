@@ -359,7 +359,7 @@ func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Exec
 			Capabilities: s.cfg.RuntimeCapabilities,
 			NoAIEnvelope: s.cfg.NoAIEnvelope,
 		},
-		Processes: engine.Processes{Leases: s.leases, Peers: s.peers(), Backlog: s.intake.Backlog},
+		Processes: engine.Processes{Leases: s.leases, Peers: s.peers(), Queued: s.isQueued},
 		Timers:    engine.Timers{Wait: s.watch.Schedule, Forget: s.watch.Cancel},
 		Telemetry: engine.Telemetry{
 			Logger:      d.Logger,
@@ -395,7 +395,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 		Help: "Time from the delivery of a run to this process until its first step, measured over the last 200 ms.",
 	}, func() float64 { return s.begins.Mean(s.deps.Clock()).Seconds() })
 	return slices.Concat(
-		s.metrics.Collectors(s.executor.Active, s.queue.Depth), s.intake.Collectors(), s.deskCollectors(),
+		s.metrics.Collectors(s.executor.Active, s.queue.Depth), s.intake.Collectors(), s.schedulerCollectors(),
 		[]prometheus.Collector{begins, metrics.QuarantinedRuns(s.quarantine.Counts), metrics.Retention{Sweeper: s.sweeper}},
 	)
 }

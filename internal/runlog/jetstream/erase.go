@@ -215,7 +215,7 @@ func (l *Log) carryOut(ctx context.Context, m js.Msg, handle func(context.Contex
 			case ctx.Err() != nil:
 				_ = m.Nak() // another process continues immediately
 			default:
-				_ = m.NakWithDelay(heldBack(l.cfg.RetryDelay, meta.NumDelivered))
+				_ = m.NakWithDelay(runlog.RetryAfter(l.cfg.RetryDelay, boundedTries(meta.NumDelivered)))
 			}
 			return
 		}

@@ -87,7 +87,7 @@ func (q *Queue) Depth(ctx context.Context) (runlog.Depth, error) {
 	if err != nil {
 		return runlog.Depth{}, fmt.Errorf("%w: ask the dispatch queue: %w", runlog.ErrUnavailable, err)
 	}
-	return runlog.Depth{Waiting: int(i.NumPending), Held: i.NumAckPending, Fetched: q.pull.fetched(), HandedOut: i.Delivered.Consumer}, nil //nolint:gosec // G115: no log has as many
+	return runlog.Depth{Waiting: int(i.NumPending), Held: i.NumAckPending, Fetched: q.pull.fetched(), HandedOut: i.Delivered.Consumer, Delivered: i.Delivered.Stream}, nil //nolint:gosec // G115: no log has as many
 }
 
 func nextError(ctx context.Context, err error) error {
@@ -131,18 +131,14 @@ type delivery struct {
 
 func (d *delivery) Frame() *frame.Frame { return d.frame }
 func (d *delivery) Redelivered() bool   { return d.redelivered }
-func (d *delivery) Tries() int          { return int(min(d.tries, math.MaxInt32)) } //nolint:gosec // G115: bounded
+func (d *delivery) Tries() int          { return boundedTries(d.tries) }
 func (d *delivery) Extend() error       { return d.msg.InProgress() }
 func (d *delivery) Ack() error          { return d.msg.Ack() }
 func (d *delivery) Return() error       { return d.msg.Nak() }
 
-func (d *delivery) Retry() error {
-	return d.msg.NakWithDelay(heldBack(d.delay, d.tries))
-}
+// boundedTries returns a number of deliveries as an int.
+func boundedTries(n uint64) int { return int(min(n, math.MaxInt32)) } //nolint:gosec // G115: bounded
 
-// heldBack is how long a run waits for its next try: longer with every one, up to eight times the
-// delay. Most outages end within seconds, and a run has a time limit that a few failing tries
-// in a row must not use up.
-func heldBack(delay time.Duration, tries uint64) time.Duration {
-	return delay << min(tries-1, 3)
+func (d *delivery) Retry() error {
+	return d.msg.NakWithDelay(runlog.RetryAfter(d.delay, d.Tries()))
 }

@@ -19,15 +19,16 @@ import (
 // Log is the run log. It is safe for concurrent use. Returned frames share their bodies with it: do
 // not change them.
 type Log struct {
-	mu      sync.Mutex       // guards the fields below
-	frames  []*frame.Frame   // nil: purged
-	runs    map[runKey][]int // indexes into frames, in order
-	ready   []*item          // runs to deliver, oldest first
-	held    map[uint64]*item // delivered and not ended, by position
-	handed  uint64           // number of deliveries
-	changed chan struct{}    // closed and replaced whenever a field above grows
-	delay   time.Duration
-	faults  faults
+	mu        sync.Mutex       // guards the fields below
+	frames    []*frame.Frame   // nil: purged
+	runs      map[runKey][]int // indexes into frames, in order
+	ready     []*item          // runs to deliver, oldest first
+	held      map[uint64]*item // delivered and not ended, by position
+	handed    uint64           // number of deliveries
+	delivered uint64           // position of the last delivered frame
+	changed   chan struct{}    // closed and replaced whenever a field above grows
+	delay     time.Duration
+	faults    faults
 	// carriedOut are the positions of handled erasures.
 	carriedOut []uint64
 }

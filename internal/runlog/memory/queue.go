@@ -46,7 +46,7 @@ func (l *Log) Close() {}
 func (l *Log) Depth(context.Context) (runlog.Depth, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return runlog.Depth{Waiting: len(l.ready), Held: len(l.held), HandedOut: l.handed}, nil
+	return runlog.Depth{Waiting: len(l.ready), Held: len(l.held), HandedOut: l.handed, Delivered: l.delivered}, nil
 }
 
 func (l *Log) take() (runlog.Delivery, <-chan struct{}) {
@@ -59,6 +59,7 @@ func (l *Log) take() (runlog.Delivery, <-chan struct{}) {
 	l.ready = l.ready[1:]
 	it.tries++
 	l.handed++
+	l.delivered = max(l.delivered, it.frame.Pos)
 	l.held[it.frame.Pos] = it
 	f := *it.frame
 	return &delivery{log: l, item: it, frame: &f, tries: it.tries}, nil

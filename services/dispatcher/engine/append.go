@@ -125,16 +125,15 @@ func leavesAsleep(f *frame.Frame) bool {
 		strings.HasPrefix(f.Writer, frame.ExternalPrefix)
 }
 
-// backlogPatience is how long a wake frame may be the last frame of its run while runs wait in the
-// queue.
-const backlogPatience = 10 * time.Minute
+// queuedPatience is how long a wake frame may be the last frame of a run that waits in the queue.
+const queuedPatience = 10 * time.Minute
 
 // indexLag is how long the read model may list a timer that its run has passed.
 const indexLag = 2 * time.Second
 
 // WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a run
 // that needs no wake: it ended, is in the queue, is executed, has continued since its timer was due,
-// needs a later engine, or has a damaged log.
+// is quarantined, needs a later engine, or has a damaged log.
 func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken bool, err error) {
 	last, err := e.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
@@ -154,8 +153,8 @@ func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (
 		// The process that received this wake frame may have registered the run's timer and died. A
 		// second wake frame for a run in the queue is harmless.
 		patience := e.cfg.AckWait
-		if e.deps.Backlog() { // the run may wait behind others, or for a limit
-			patience = backlogPatience
+		if e.deps.Queued(last.Run, last.Pos) { // it waits behind others, or for a limit
+			patience = queuedPatience
 		}
 		if e.deps.Clock().Sub(last.Stored) < patience {
 			return false, nil // in the queue
@@ -165,6 +164,9 @@ func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (
 		if !leavesAsleep(last) && last.Stored.After(due) && e.deps.Clock().Sub(last.Stored) < indexLag {
 			return false, nil
 		}
+	}
+	if held, err := e.isQuarantined(ctx, last); err != nil || held {
+		return false, err
 	}
 	if may, err := e.mayWake(ctx, last.Run, check(ctx, last)); err != nil || !may {
 		return false, err

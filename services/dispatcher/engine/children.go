@@ -8,9 +8,11 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/engine/cleartext"
 	"waybill.dev/waybill/services/dispatcher/machine"
@@ -36,6 +38,9 @@ func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect mac
 			"a replay starts no runs: the log it follows has nothing recorded of this one"))
 	case e.deps.Children == nil:
 		return failedResult(fault.New(fault.CapabilityNotProvided, "this dispatcher cannot start runs for nodes"))
+	}
+	if err := callguard.Begin(ctx); err != nil {
+		return model.Result{Interrupted: err, Unsent: true}
 	}
 	c := effect.Spawn
 	err := e.deps.Children.StartChild(ctx, create.Child{
@@ -134,7 +139,7 @@ func (e *Executor) reportToParent(ctx context.Context, st *runstate.State) error
 		if report, err = e.sendReport(ctx, st); report == nil || report.Wait == nil {
 			return err
 		}
-		if st, _, err = e.load(ctx, subjectOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, report.Wait) {
+		if st, _, err = e.load(ctx, frame.RunOf(st.Record)); err == nil && isSameWait(machine.ReportOf(st).Wait, report.Wait) {
 			return nil
 		}
 	}
@@ -163,7 +168,7 @@ func (e *Executor) sendReportOf(
 	p := st.Record.Parent
 	_, err = e.changeRun(ctx, st.Record.Owner.Tenant, p.RunID, func(m *machine.Machine, now time.Time) error {
 		if !st.Status.Terminal() {
-			fresh, _, err := e.load(ctx, subjectOf(st.Record))
+			fresh, _, err := e.load(ctx, frame.RunOf(st.Record))
 			if err != nil {
 				return err
 			}

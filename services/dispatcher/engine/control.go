@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
@@ -27,7 +28,8 @@ const maxChangeTries = 32
 // errNothing: there is nothing to change.
 var errNothing = errors.New("nothing to change")
 
-// changeRun applies a change and appends its events, wherever the run is executed.
+// changeRun applies a change and appends its events, wherever the run is executed. A panic appends
+// nothing: lifecycle.ErrPanic.
 func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
 	for range maxChangeTries {
 		st, head, err := e.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
@@ -37,7 +39,10 @@ func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do chang
 		if err != nil {
 			return nil, err
 		}
-		st, err = e.applyChange(ctx, st, head, do)
+		err = e.contain(runID, func() (err error) {
+			st, err = e.applyChange(ctx, st, head, do)
+			return err
+		})
 		if errors.Is(err, runlog.ErrConflict) {
 			continue // the run moved on: retry
 		}
@@ -78,6 +83,7 @@ func (e *Executor) applyChange(
 	if err != nil {
 		return nil, err
 	}
+	enqueues := m.FrameKind() == subject.Wake
 	a, err := e.append(ctx, entry{
 		writer: frame.ExternalPrefix + e.newWriter(),
 		run:    r,
@@ -93,6 +99,9 @@ func (e *Executor) applyChange(
 			return nil, err
 		}
 	}
+	if enqueues {
+		e.deps.Forget(r.Tenant, r.RunID)
+	}
 	e.notifyLocal(st)
 	e.announce(r, head.Ownership)
 	done(st.Status)
@@ -107,6 +116,7 @@ func (e *Executor) notifyLocal(st *runstate.State) {
 		e.deps.Forget(rec.Owner.Tenant, rec.RunID)
 	case st.Status == wire.StatusPaused:
 		e.Abort(rec.RunID)
+		e.deps.Forget(rec.Owner.Tenant, rec.RunID)
 	default:
 		e.notifySession(rec.RunID)
 	}
@@ -214,8 +224,13 @@ func (e *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 		advanced = true
 		m.Advance(now) // the next session performs the effects
 	})
-	if advanced && runlog.IsPermanent(err) { // the derived events may exceed the limit: the next session ends the run
-		return e.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
+	// If the derived events exceed the limit, or a node panics, only the answer is recorded. The next
+	// session meets the same problem and ends the run.
+	if advanced && (runlog.IsPermanent(err) || errors.Is(err, lifecycle.ErrPanic)) {
+		out, err = e.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
+	}
+	if errors.Is(err, lifecycle.ErrPanic) { // the answer itself cannot be applied: the question would stay open
+		return out, errors.Join(err, e.endPanicked(ctx, subject.Run{Tenant: tenant, RunID: runID}, 0))
 	}
 	return out, err
 }

@@ -20,6 +20,8 @@ type delivery struct {
 	ackWait time.Duration
 	clock   func() time.Time
 	log     *slog.Logger
+	// recorded is the id of this process in the run's quarantine record; empty without a record.
+	recorded string
 
 	// heartbeat fires when a session must extend the message; see startHeartbeat.
 	heartbeat <-chan time.Time

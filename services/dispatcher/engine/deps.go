@@ -86,15 +86,17 @@ type Processes struct {
 	Leases Leases
 	// Peers notifies the processes that own runs; nil means that there are none.
 	Peers Peers
-	// Backlog reports that runs wait in the queue; nil means none.
-	Backlog func() bool
+	// Queued reports whether a run waits for a dispatcher, in the queue with the frame at pos or in a
+	// ticket; nil means none does.
+	Queued func(r subject.Run, pos uint64) bool
 }
 
 // Timers wake waiting runs.
 type Timers struct {
 	// Wait is called when a run waits until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
-	// Forget is called when a waiting run must not be woken any more.
+	// Forget is called when a waiting run must not be woken any more, because it ended, is paused,
+	// executed, or in the queue; nil disables it.
 	Forget func(tenant, runID string)
 }
 
@@ -116,8 +118,11 @@ func (d Deps) orDefaults() Deps {
 	if d.Metrics == nil {
 		d.Metrics = noMetrics{}
 	}
-	if d.Backlog == nil {
-		d.Backlog = func() bool { return false }
+	if d.Queued == nil {
+		d.Queued = func(subject.Run, uint64) bool { return false }
+	}
+	if d.Forget == nil {
+		d.Forget = func(string, string) {}
 	}
 	if d.Leases == nil {
 		d.Leases = newSoleProcess()

@@ -32,8 +32,8 @@ type Config struct {
 	Limits machine.Limits
 	// AckWait is the time without an extension after which the queue delivers a run again.
 	AckWait time.Duration
-	// HoldResults is how long a session retries to record an effect's result while the log, the
-	// redactor or the acceptor is unreachable; 0 hands the run back immediately.
+	// HoldResults is how long a session with calls in flight, or with their results, retries while the
+	// log, the redactor or the acceptor is unreachable; 0 hands the run back immediately.
 	HoldResults time.Duration
 	// MaxBatch limits the calls, or results, of effects in one frame. With more than one, the order
 	// of their events depends on goroutine scheduling.
@@ -50,14 +50,10 @@ type Executor struct {
 	drain    drain
 	// announcements are changes of runs that other processes own; see Announce.
 	announcements chan announcement
-	// drainOnce and cutOnce guard the channels of drain.
-	drainOnce, cutOnce sync.Once
 
 	mu     sync.Mutex // guards what follows
 	active map[string]*activeRun
 	logged map[logKey]bool
-	// failures counts consecutive failures caused by the run itself; see countFailure.
-	failures map[string]int
 }
 
 // activeRun is a run that a session of this process executes.
@@ -98,8 +94,7 @@ func New(cfg Config, d Deps) *Executor {
 		announcements: make(chan announcement, maxAnnouncements),
 		active:        map[string]*activeRun{},
 		logged:        map[logKey]bool{},
-		failures:      map[string]int{},
-		drain:         drain{begun: make(chan struct{}), cut: make(chan struct{})},
+		drain:         newDrain(),
 	}
 }
 
@@ -180,7 +175,11 @@ func (e *Executor) executeDelivery(ctx context.Context, d *delivery) (next *deli
 	if !ok {
 		return nil
 	}
-	err := e.contain(r.RunID, func() error { return e.runSessions(ctx, d, h) })
+	e.deps.Forget(r.Tenant, r.RunID) // the session sets the next timer
+	err := e.enterDelivered(ctx, d)
+	if err == nil {
+		err = e.contain(r.RunID, func() error { return e.runSessions(ctx, d, h) })
+	}
 	release := d.keepExtended() // reading logs may take long
 	switch {
 	case errors.Is(err, errCancelling):
@@ -237,9 +236,10 @@ func (e *Executor) withCancel(ctx context.Context, h *activeRun, session func(ct
 // endDelivery ends a delivery according to the result of its run.
 func (e *Executor) endDelivery(ctx context.Context, d *delivery, err error) {
 	f := d.message.Frame()
-	why, giveUp := shouldQuarantine(err, e.countFailure(f.Run.RunID, err))
+	why, giveUp := shouldQuarantine(err, e.settleHistory(ctx, d, err))
 	switch {
-	case err == nil, errors.Is(err, runlog.ErrErased), errors.Is(err, errReleased): // the release frame is in the queue
+	case err == nil, errors.Is(err, runlog.ErrErased), errors.Is(err, errReleased), // the release frame is in the queue
+		errors.Is(err, errQuarantined):
 		e.logEndFailure(d.endWith(d.message.Ack), f.Run, "ack")
 	case errors.Is(err, errCovered):
 		e.deps.Metrics.Conflict()
@@ -251,6 +251,8 @@ func (e *Executor) endDelivery(ctx context.Context, d *delivery, err error) {
 		e.logEndFailure(d.endWith(d.message.Return), f.Run, "return")
 	case giveUp:
 		e.quarantineRun(ctx, d, why, err)
+	case errors.Is(err, errPaused):
+		e.logEndFailure(d.endWith(d.message.Retry), f.Run, "retry")
 	case needsLaterEngine(err):
 		e.logNeedsLaterEngine(f.Run.RunID, err)
 		e.logEndFailure(d.endWith(d.message.Retry), f.Run, "retry")
@@ -283,7 +285,7 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 	defer release()
 	st, head, err := e.loadForDelivery(ctx, d.message, again)
 	if errors.Is(err, cleartext.ErrGone) {
-		return e.endWithoutCleartext(ctx, f.Run)
+		return e.endWithoutCleartext(ctx, f.Run, f.Pos)
 	}
 	if err != nil {
 		return err
@@ -295,6 +297,9 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 		return e.notifyRelatives(ctx, st)
 	}
 	if err := e.checkOwnership(ctx, f.Run, f.Pos, head.Ownership); err != nil {
+		return err
+	}
+	if err := e.countDeath(ctx, d, st, head.Ownership); err != nil {
 		return err
 	}
 	if err := e.checkMustEnd(ctx, st); err != nil {

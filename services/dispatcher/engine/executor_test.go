@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/engine"
@@ -205,16 +206,55 @@ func TestExecute_ASleepingRunHoldsNoExecutorAndWakes(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, st.Status)
 }
 
-func TestCancel_EndsTheWatchOverASleepingRun(t *testing.T) {
+// A timer leaves the memory when its run goes on, for whatever reason, and not when it would be due.
+func TestTimers_OnlyOfWaitingRuns(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
-	r.create(t)
-	r.next(t)
-	require.Empty(t, r.forgotten)
-	_, already, err := r.exec.Cancel(t.Context(), theRun.Tenant, theRun.RunID, "", "key")
-	require.NoError(t, err)
-	require.False(t, already)
-	require.Equal(t, []string{theRun.Tenant + "/" + theRun.RunID}, r.forgotten)
+	asked := nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"],"timeoutSec":3000}`)
+	for name, tc := range map[string]struct {
+		nodes string
+		do    func(ctx context.Context, r *rig) error
+		// executed: a session executes the run afterwards. again: the run then waits for its timer again.
+		executed, again bool
+	}{
+		"answered": {nodes: asked, do: func(ctx context.Context, r *rig) error {
+			_, err := r.exec.Resolve(ctx, "acme", "run_1", engine.Answer{NodeID: "gate", Answer: interrupt.Answer{Value: json.RawMessage(`{"action":"accept"}`)}})
+			return err
+		}},
+		"answered, with work to do": {nodes: asked + "," + nodeJSON("w", "core.delay", `{"ms":60000}`), executed: true, again: true, do: func(ctx context.Context, r *rig) error {
+			_, err := r.exec.Resolve(ctx, "acme", "run_1", engine.Answer{NodeID: "gate", Answer: interrupt.Answer{Value: json.RawMessage(`{"action":"accept"}`)}})
+			return err
+		}},
+		"cancelled": {nodes: asked, do: func(ctx context.Context, r *rig) error {
+			_, _, err := r.exec.Cancel(ctx, "acme", "run_1", "", "key")
+			return err
+		}},
+		"paused": {nodes: nodeJSON("w", "core.delay", `{"ms":60000}`), do: func(ctx context.Context, r *rig) error {
+			_, err := r.exec.Pause(ctx, "acme", "run_1", "", "", "ann")
+			return err
+		}},
+		"ended by its timer": {nodes: nodeJSON("w", "core.delay", `{"ms":60000}`), executed: true, do: func(ctx context.Context, r *rig) error {
+			r.ahead.Store(int64(time.Hour))
+			frames := r.log.Frames()
+			return r.exec.Wake(ctx, theRun, frames[len(frames)-1].Head())
+		}},
+		"woken too early": {nodes: asked, executed: true, again: true, do: func(ctx context.Context, r *rig) error {
+			frames := r.log.Frames()
+			return r.exec.Wake(ctx, theRun, frames[len(frames)-1].Head())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, define(t, tc.nodes), nil)
+			r.create(t)
+			r.next(t)
+			require.True(t, r.timers["acme/run_1"])
+			require.NoError(t, tc.do(t.Context(), r))
+			if tc.executed {
+				r.next(t)
+			}
+			require.Equal(t, tc.again, r.timers["acme/run_1"])
+		})
+	}
 }
 
 // wakeLost wakes a run and reports whether it needed that. Its timer was due after its last frame.
@@ -290,6 +330,29 @@ func TestWakeLost_LeavesARunAloneThatWaitsForItsNextTimer(t *testing.T) {
 	require.False(t, lost())
 	r.ahead.Store(int64(3 * time.Second))
 	require.True(t, lost(), "a read model does not lag for so long")
+}
+
+// A woken run that waits in the queue is left there, whatever the other runs do. One that is not in the
+// queue was put to sleep again by a process that died.
+func TestWakeLost_WakesAWokenRunAgainUnlessItIsQueued(t *testing.T) {
+	t.Parallel()
+	for queued, patience := range map[bool]time.Duration{false: 3 * time.Second, true: 10 * time.Minute} {
+		r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+		var asked uint64
+		r.queued = func(run subject.Run, pos uint64) bool {
+			asked = pos
+			return queued && run == theRun
+		}
+		r.exec = r.executor(r.defs, nil)
+		r.create(t)
+		r.next(t)
+		require.NoError(t, r.exec.Wake(t.Context(), theRun, lastFrame(t, r).Head()))
+		r.ahead.Store(int64(patience - time.Second))
+		require.False(t, wakeLost(t, r.exec, theRun))
+		r.ahead.Store(int64(patience + time.Second))
+		require.True(t, wakeLost(t, r.exec, theRun))
+		require.Equal(t, lastFrame(t, r).Pos-1, asked)
+	}
 }
 
 func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {

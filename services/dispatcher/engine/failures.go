@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 )
 
-// Limits of consecutive failed deliveries in one process before a run is quarantined. The queue's
-// pause between them grows to eight seconds.
+// Limits of consecutive failed deliveries, to all processes together, before a run is quarantined. The
+// queue's pause between them grows to eight seconds.
 const (
 	// maxFailuresInRow takes about a minute.
 	maxFailuresInRow = 10
@@ -26,6 +26,10 @@ const (
 // dependencies never quarantine a run: that is an outage of the host, not a fault of the run.
 func shouldQuarantine(err error, tries int) (c quarantine.Cause, ok bool) {
 	c = quarantine.Cause{Reason: quarantineReason(err), Tries: tries}
+	if deaths := (deathsError{}); errors.As(err, &deaths) {
+		c.Tries = deaths.count
+		return c, true
+	}
 	switch {
 	case c.Reason == quarantine.ReasonDamaged, c.Reason == quarantine.ReasonPanic: // a retry would fail in the same way
 		return c, true
@@ -36,31 +40,6 @@ func shouldQuarantine(err error, tries int) (c quarantine.Cause, ok bool) {
 	default:
 		return c, tries >= maxFailuresInRow
 	}
-}
-
-// maxFailures limits the runs whose failures are counted.
-const maxFailures = 1 << 16
-
-// countFailure counts a failure that is the run's own, not an outage. It returns the number of
-// consecutive ones in this process.
-func (e *Executor) countFailure(runID string, err error) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case err == nil:
-		delete(e.failures, runID)
-		return 0
-	case isTransient(err), errors.Is(err, errElsewhere), errors.Is(err, errReleased):
-		return e.failures[runID]
-	}
-	if _, known := e.failures[runID]; !known && len(e.failures) >= maxFailures {
-		for other := range e.failures { // any one: its count begins again
-			delete(e.failures, other)
-			break
-		}
-	}
-	e.failures[runID]++
-	return e.failures[runID]
 }
 
 func quarantineReason(err error) string {
@@ -89,7 +68,7 @@ func needsLaterEngine(err error) bool { return fault.CodeOf(err) == fault.Engine
 func isTransient(err error) bool {
 	for _, t := range []error{
 		runlog.ErrConflict, kv.ErrConflict, context.Canceled, context.DeadlineExceeded, errLapsed,
-		errAborted, errLeaseLost,
+		errAborted, errLeaseLost, errPaused, errQuarantined,
 	} {
 		if errors.Is(err, t) {
 			return true

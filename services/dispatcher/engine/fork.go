@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
 // Limits of a frame of copied history, in payload bytes and in events.
@@ -41,7 +41,7 @@ func (e *Executor) copyHistory(
 	if err != nil {
 		return nil, frame.Head{}, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
 	}
-	r, writer := subjectOf(rec), e.newWriter()
+	r, writer := frame.RunOf(rec), e.newWriter()
 	for head.Next < len(source) {
 		events := nextPortion(rec, source[head.Next:], at)
 		f := frame.New(r, subject.Step, head, events).By(writer).In(e.traceContext(rec).Run())
@@ -84,10 +84,6 @@ func nextPortion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.
 		out = append(out, machine.CopyEvent(rec, e, at))
 	}
 	return out
-}
-
-func subjectOf(rec *wire.RunRecord) subject.Run {
-	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 }
 
 // errSourceGone means that the source of a fork was erased before the fork had what it needs of it. The
@@ -147,7 +143,7 @@ func (e *Executor) repairBranch(ctx context.Context, plan machine.Plan, st *runs
 		return err
 	}
 	m.Repair(e.deps.Clock())
-	a, err := e.append(ctx, entry{writer: e.newWriter(), run: subjectOf(rec), head: head, append: e.deps.Log.Append}, m)
+	a, err := e.append(ctx, entry{writer: e.newWriter(), run: frame.RunOf(rec), head: head, append: e.deps.Log.Append}, m)
 	if err == nil && a.head.Pos != head.Pos {
 		return runlog.ErrConflict
 	}
@@ -165,7 +161,7 @@ func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runsta
 	if err != nil {
 		return nil, err
 	}
-	own, err := e.readEvents(ctx, subjectOf(rec))
+	own, err := e.readEvents(ctx, frame.RunOf(rec))
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +184,7 @@ func (e *Executor) needsSource(st *runstate.State) bool {
 // guardReplay returns a context that forbids external calls if the run replays.
 func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 	if rec.Replays() {
-		return replayguard.Forbid(ctx)
+		return callguard.Forbid(ctx)
 	}
 	return ctx
 }
@@ -197,7 +193,7 @@ func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 func (e *Executor) runModelTask(
 	ctx context.Context, rec *wire.RunRecord, effect machine.Effect, t model.Task, j journal,
 ) model.Result {
-	if rec.Replays() || replayguard.Check(ctx) != nil {
+	if rec.Replays() || callguard.Check(ctx) != nil {
 		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, effect.NodeID, effect.Attempt)}
 	}
 	return e.deps.Models.Run(ctx, t, j)

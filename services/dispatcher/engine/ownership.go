@@ -73,9 +73,9 @@ func (e *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64
 	if o.Owner == "" || o.Owner == e.deps.Leases.Process() {
 		return nil
 	}
-	alive, err := e.deps.Leases.Alive(ctx, o.Owner)
+	alive, err := e.isAlive(ctx, o.Owner)
 	if err != nil {
-		return fmt.Errorf("%w: look up the lease of %s: %w", runlog.ErrUnavailable, o.Owner, err)
+		return err
 	}
 	if !alive {
 		e.deps.Logger.Info("run taken over", "run_id", r.RunID, "from", o.Owner, "epoch", o.Epoch+1)
@@ -95,6 +95,15 @@ func (e *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64
 	default: // the owner gave the run up; if it claims it again at the same time, one of the two claims conflicts
 		return nil
 	}
+}
+
+// isAlive reports whether another process may still act. Errors: runlog.ErrUnavailable.
+func (e *Executor) isAlive(ctx context.Context, process string) (bool, error) {
+	alive, err := e.deps.Leases.Alive(ctx, process)
+	if err != nil {
+		return false, fmt.Errorf("%w: look up the lease of %s: %w", runlog.ErrUnavailable, process, err)
+	}
+	return alive, nil
 }
 
 // Ownership returns the owner of a run; the zero Ownership once it has ended. Errors:
@@ -178,6 +187,15 @@ func (e *Executor) sendAnnouncement(ctx context.Context, a announcement) {
 	}
 }
 
+// awaitLease returns once a process may start effects. Errors: errLeaseLost, and the cause of ctx.
+func (e *Executor) awaitLease(ctx context.Context, process string) error {
+	err := e.deps.Leases.Await(ctx, process)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errLeaseLost, err)
+}
+
 // LeaseLost stops every session of this process: another dispatcher may have its run. The sessions
 // append nothing more, and their deliveries lapse.
 func (e *Executor) LeaseLost() {
@@ -192,11 +210,6 @@ func (e *Executor) LeaseLost() {
 // process's claim. A run that has ended, is quarantined, or was taken over already, gets no frame: a
 // quarantine outlives the run's owner. A run with a damaged log is quarantined.
 func (e *Executor) Requeue(ctx context.Context, r subject.Run, from frame.Ownership) error {
-	if e.deps.Quarantine != nil {
-		if held, err := e.deps.Quarantine.Holds(ctx, r, from.Since); err != nil || held {
-			return err
-		}
-	}
 	for range maxChangeTries {
 		last, err := e.deps.Log.Last(ctx, r)
 		switch {
@@ -211,6 +224,9 @@ func (e *Executor) Requeue(ctx context.Context, r subject.Run, from frame.Owners
 		}
 		if now := from.After(last); now.Owner != from.Owner {
 			return nil
+		}
+		if held, err := e.isQuarantined(ctx, last); err != nil || held {
+			return err
 		}
 		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(e.newWriter())
 		_, err = e.deps.Log.Append(ctx, f, last.Pos)

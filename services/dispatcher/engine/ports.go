@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -55,8 +54,21 @@ type Quarantine interface {
 	// Add records a run, which is checked again later; see Executor.Readmit. The run's delivery may
 	// be ended once it returns.
 	Add(ctx context.Context, r subject.Run, why quarantine.Cause) error
-	// Holds reports whether a run is quarantined and neither enqueued again nor claimed later.
-	Holds(ctx context.Context, r subject.Run, claimed time.Time) (bool, error)
+	// Holds reports whether a run is quarantined and was neither enqueued again nor got a frame later.
+	// last is the position of its last frame, or 0 if its log is damaged.
+	Holds(ctx context.Context, r subject.Run, last uint64) (bool, error)
+	// CountFailure counts a failed delivery, and returns the number of consecutive ones.
+	CountFailure(ctx context.Context, r subject.Run) (failures int, err error)
+	// Enter records that a process is about to execute a run that was delivered before, with the frame
+	// at pos.
+	Enter(ctx context.Context, r subject.Run, pos uint64, process string, isOver func(process string) (bool, error)) (quarantine.Deaths, error)
+	// CountDeath counts a process that died while it owned a run. Deaths before progress grew do not
+	// count.
+	CountDeath(ctx context.Context, r subject.Run, pos uint64, process string, progress int) (quarantine.Deaths, error)
+	// Leave ends an execution without a result.
+	Leave(ctx context.Context, r subject.Run, process string) error
+	// Forget drops the counts of a run that continues.
+	Forget(ctx context.Context, r subject.Run) error
 }
 
 // Children starts runs for nodes.

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"time"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
@@ -24,6 +23,14 @@ func (e *Executor) quarantineRun(ctx context.Context, l *delivery, why quarantin
 	}
 	if e.deps.Quarantine != nil {
 		release := l.keepExtended()
+		why.Pos = f.Pos
+		_ = e.contain(f.Run.RunID, func() error { // without it, the delivered frame counts as the last one
+			last, err := e.deps.Log.Last(ctx, f.Run)
+			if err == nil {
+				why.Pos = last.Pos
+			}
+			return err
+		})
 		err := e.deps.Quarantine.Add(ctx, f.Run, why)
 		release()
 		if err != nil {
@@ -32,18 +39,28 @@ func (e *Executor) quarantineRun(ctx context.Context, l *delivery, why quarantin
 			return
 		}
 		e.deps.Metrics.Quarantined(why.Reason)
+		e.deps.Forget(f.Run.Tenant, f.Run.RunID)
 	}
 	e.logEndFailure(l.endWith(l.message.Ack), f.Run, "ack")
 }
 
-// quarantineDamaged quarantines a run that needs a wake frame and whose log is damaged. It is woken
-// once its log is repaired: by a check of the quarantine, or without one, by the next sweep.
+// isQuarantined reports whether a run is quarantined and has not left the quarantine. last is its last
+// frame.
+func (e *Executor) isQuarantined(ctx context.Context, last *frame.Frame) (bool, error) {
+	if e.deps.Quarantine == nil {
+		return false, nil
+	}
+	return e.deps.Quarantine.Holds(ctx, last.Run, last.Pos)
+}
+
+// quarantineDamaged quarantines a run that needs a wake frame and whose log is damaged. A check of the
+// quarantine wakes it once its log is repaired.
 func (e *Executor) quarantineDamaged(ctx context.Context, r subject.Run, cause error) error {
 	e.logOnce(r.RunID, "overdue run not woken: its log is damaged", cause)
 	if e.deps.Quarantine == nil {
 		return nil
 	}
-	if held, err := e.deps.Quarantine.Holds(ctx, r, time.Time{}); err != nil || held {
+	if held, err := e.deps.Quarantine.Holds(ctx, r, 0); err != nil || held {
 		return err
 	}
 	if err := e.deps.Quarantine.Add(ctx, r, quarantine.Cause{Reason: quarantine.ReasonDamaged}); err != nil {

@@ -23,22 +23,44 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// ward records quarantined runs.
+// ward records quarantined runs, and counts failures. No process dies.
 type ward struct {
-	runs   []subject.Run
-	causes []quarantine.Cause
-	err    error
+	runs     []subject.Run
+	causes   []quarantine.Cause
+	failures int
+	err      error
 }
 
 func (w *ward) Add(_ context.Context, r subject.Run, why quarantine.Cause) error {
 	if w.err == nil {
+		why.Pos = 0
 		w.runs, w.causes = append(w.runs, r), append(w.causes, why)
 	}
 	return w.err
 }
 
-func (w *ward) Holds(_ context.Context, r subject.Run, _ time.Time) (bool, error) {
+func (w *ward) Holds(_ context.Context, r subject.Run, _ uint64) (bool, error) {
 	return slices.Contains(w.runs, r), w.err
+}
+
+func (w *ward) CountFailure(context.Context, subject.Run) (int, error) {
+	w.failures++
+	return w.failures, w.err
+}
+
+func (w *ward) Enter(context.Context, subject.Run, uint64, string, func(string) (bool, error)) (quarantine.Deaths, error) {
+	return quarantine.Deaths{}, nil
+}
+
+func (w *ward) CountDeath(context.Context, subject.Run, uint64, string, int) (quarantine.Deaths, error) {
+	return quarantine.Deaths{}, nil
+}
+
+func (w *ward) Leave(context.Context, subject.Run, string) error { return nil }
+
+func (w *ward) Forget(context.Context, subject.Run) error {
+	w.failures = 0
+	return w.err
 }
 
 // quarantined is a rig whose only run, of one node, was found damaged and left the queue. mend
@@ -346,8 +368,77 @@ func TestWakeLost_QuarantinesARunWithADamagedLog(t *testing.T) {
 	require.Len(t, r.log.Frames(), 2)
 	require.Equal(t, []quarantine.Cause{{Reason: quarantine.ReasonDamaged}}, w.causes)
 	r.log.Damage(1)
-	wakeLost(t, r.exec, theRun)
+	require.False(t, wakeLost(t, r.exec, theRun), "a check of the quarantine wakes it")
+	w.runs = nil
+	require.True(t, wakeLost(t, r.exec, theRun))
 	require.Equal(t, subject.Wake, lastFrame(t, r).Kind)
+}
+
+// A timer that is due does not take a run out of quarantine, whatever the reason. An answer, or
+// another change from outside, does so once.
+func TestWakeLost_LeavesAQuarantinedRunInQuarantine(t *testing.T) {
+	t.Parallel()
+	for _, reason := range quarantine.Reasons() {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+			list := quarantine.New(quarantine.DefaultConfig(), kvmemory.New(), time.Now, slog.New(slog.DiscardHandler))
+			r.quarantine = list
+			r.exec = r.executor(r.defs, nil)
+			r.create(t)
+			r.next(t)
+			last := lastFrame(t, r)
+			require.NoError(t, list.Add(t.Context(), theRun, quarantine.Cause{Reason: reason, Tries: 10, Pos: last.Pos}))
+			for range 3 {
+				r.ahead.Add(int64(time.Hour))
+				require.False(t, wakeLost(t, r.exec, theRun))
+			}
+			require.Len(t, r.log.Frames(), 2)
+
+			_, err := r.exec.Pause(t.Context(), "acme", "run_1", "", "", "ann")
+			require.NoError(t, err)
+			_, err = r.exec.Resume(t.Context(), "acme", "run_1", "")
+			require.NoError(t, err)
+			last = lastFrame(t, r)
+			r.ahead.Add(int64(time.Hour))
+			require.True(t, wakeLost(t, r.exec, theRun), "it left the quarantine")
+			require.NoError(t, list.Add(t.Context(), theRun, quarantine.Cause{Reason: reason, Tries: 10, Pos: last.Pos + 1}))
+			r.ahead.Add(int64(time.Hour))
+			require.False(t, wakeLost(t, r.exec, theRun))
+		})
+	}
+}
+
+// A run that fails at every delivery is delivered ten times, also by several dispatchers that restart.
+// Its timer and the end of its dispatchers do not begin the count again.
+func TestExecute_AFailingRunIsDeliveredABoundedNumberOfTimes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+	list := quarantine.New(quarantine.DefaultConfig(), kvmemory.New(), time.Now, slog.New(slog.DiscardHandler))
+	r.quarantine, r.alive = list, true
+	r.exec = r.executor(r.defs, nil)
+	r.create(t)
+	r.next(t)
+	r.log.SetRetryDelay(0)
+	failing := lostDefinitions{errors.New("odd")}
+	deliveries := 0
+	for range 40 {
+		r.ahead.Add(int64(time.Hour))
+		x := r.executor(failing, nil)
+		wakeLost(t, x, theRun)
+		if waiting, _ := r.log.Backlog(); waiting == 0 {
+			continue
+		}
+		d, err := r.log.Next(t.Context())
+		require.NoError(t, err)
+		x.Execute(t.Context(), d)
+		deliveries++
+	}
+	rec, err := list.Get(t.Context(), "acme", "run_1")
+	require.NoError(t, err)
+	require.Equal(t, 10, rec.Tries)
+	require.Less(t, deliveries, 21, "each of its frames in the queue is delivered at most once more")
+	require.Less(t, len(r.log.Frames()), 14)
 }
 
 // Damage between the first and the last frame is found by the dispatcher that executes the run. The

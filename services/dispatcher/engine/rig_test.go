@@ -60,8 +60,10 @@ func nodeJSON(id, typ, config string) string {
 type redactor struct {
 	secret string
 	// mark replaces it; empty: [REDACTED:s].
-	mark  string
-	down  atomic.Bool
+	mark string
+	down atomic.Bool
+	// away means that it cannot be reached.
+	away  atomic.Bool
 	calls atomic.Int32
 	// most is the size from which documents are rejected with refusal; 0 accepts all.
 	most    int
@@ -72,6 +74,9 @@ func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte)
 	r.calls.Add(1)
 	if r.down.Load() {
 		return nil, false, errors.New("redactor is down")
+	}
+	if r.away.Load() {
+		return nil, false, fault.New(fault.ServiceUnavailable, "no redactor can be reached")
 	}
 	changed := false
 	out := make([][]byte, len(docs))
@@ -108,13 +113,14 @@ func (a acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, _ 
 }
 
 type rig struct {
-	acceptor  engine.Acceptor
-	log       *memory.Log
-	exec      *engine.Executor
-	red       *redactor
-	mu        sync.Mutex
-	sleep     []time.Time
-	forgotten []string
+	acceptor engine.Acceptor
+	log      *memory.Log
+	exec     *engine.Executor
+	red      *redactor
+	mu       sync.Mutex
+	sleep    []time.Time
+	// timers are the runs with a timer in memory, by TENANT/RUN.
+	timers map[string]bool
 	// said receives the log of executors created from here on; nil disables it.
 	said io.Writer
 	// count counts the work of executors created from here on; nil disables it. defs and models are
@@ -141,13 +147,17 @@ type rig struct {
 	limiter engine.Limiter
 	// moreTypes are additional node types of executors created from here on.
 	moreTypes node.Catalog
+	// wrapRedactor wraps the redactor of executors created from here on; nil leaves it.
+	wrapRedactor func(engine.Redactor) engine.Redactor
+	// queued is Processes.Queued of executors created from here on.
+	queued func(subject.Run, uint64) bool
 	// ahead is added to the wall clock.
 	ahead atomic.Int64
 }
 
 func newRig(t *testing.T, defs engine.Definitions, m engine.Models) *rig {
 	t.Helper()
-	r := &rig{log: memory.New(), red: &redactor{}, acceptor: noAcceptor{}, defs: defs, models: m}
+	r := &rig{log: memory.New(), red: &redactor{}, acceptor: noAcceptor{}, defs: defs, models: m, timers: map[string]bool{}}
 	r.exec = r.executor(defs, m)
 	return r
 }
@@ -168,6 +178,10 @@ func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Model
 	if r.count != nil {
 		count = r.count
 	}
+	var red engine.Redactor = r.red
+	if r.wrapRedactor != nil {
+		red = r.wrapRedactor(red)
+	}
 	var leases engine.Leases
 	if r.alive {
 		leases = living{rand.Text(), &r.dead}
@@ -183,19 +197,19 @@ func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Model
 			Snapshots:   r.snapshots,
 			Cleartext:   r.cleartext,
 		},
-		Services:  engine.Services{Redactor: r.red, Acceptor: r.acceptor, Models: m, Limiter: r.limiter},
+		Services:  engine.Services{Redactor: red, Acceptor: r.acceptor, Models: m, Limiter: r.limiter},
 		Rules:     engine.Rules{Types: types},
-		Processes: engine.Processes{Leases: leases, Peers: r.peers},
+		Processes: engine.Processes{Leases: leases, Peers: r.peers, Queued: r.queued},
 		Timers: engine.Timers{
-			Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
+			Wait: func(run subject.Run, _ frame.Head, due time.Time) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				r.sleep = append(r.sleep, due)
+				r.sleep, r.timers[run.Tenant+"/"+run.RunID] = append(r.sleep, due), true
 			},
 			Forget: func(tenant, runID string) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				r.forgotten = append(r.forgotten, tenant+"/"+runID)
+				delete(r.timers, tenant+"/"+runID)
 			},
 		},
 		Telemetry: engine.Telemetry{Metrics: count, FirstAppend: r.begins, Logger: logger},

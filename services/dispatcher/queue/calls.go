@@ -79,11 +79,12 @@ func (s *Scheduler) AdmitCall(ctx context.Context, runID, call string, limits []
 // key returns the part of keys that identifies the limit.
 func (l CallLimit) key() string { return limitID(append([]string{callLimits}, l.ID...)...) }
 
-// refund takes a charge back. If that fails, the rate allows one call less in this period.
-func (s *Scheduler) refund(ctx context.Context, l rateLimit, call string) {
+// refund takes the charge of a call or a run back. If that fails, the rate allows one less in this
+// period.
+func (s *Scheduler) refund(ctx context.Context, l rateLimit, id string) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := refundRate(bounded, s.deps.Rates, l, call); err != nil {
-		s.deps.Logger.Debug("rate of a call that was not made not reduced", "error", err)
+	if err := refundRate(bounded, s.deps.Rates, l, id); err != nil {
+		s.deps.Logger.Debug("rate of a call or a run that did not begin not reduced", "error", err)
 	}
 }

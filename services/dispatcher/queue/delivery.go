@@ -85,7 +85,7 @@ func (d *delivery) Retry() error {
 func (d *delivery) retryTicket() error {
 	t := d.ticket
 	t.Tries++
-	t.NotBeforeMs = d.scheduler.deps.Clock().Add(retryAfter(d.scheduler.cfg.RetryDelay, t.Tries)).UnixMilli()
+	t.NotBeforeMs = d.scheduler.deps.Clock().Add(runlog.RetryAfter(d.scheduler.cfg.RetryDelay, t.Tries)).UnixMilli()
 	return d.handBack(t)
 }
 
@@ -112,18 +112,18 @@ func (d *delivery) Return() error {
 
 // handBack writes the ticket as one that can be claimed.
 func (d *delivery) handBack(t ticket) error {
-	k := d.scheduler
+	s := d.scheduler
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	t.Holder, t.Reason = "", Capacity
 	value, err := t.value()
 	if err == nil {
 		var rev uint64
-		if rev, err = k.deps.Tickets.Update(ctx, d.key, value, d.rev); err == nil {
-			k.applyTicket(kv.Entry{Key: d.key, Value: value, Revision: rev})
+		if rev, err = s.deps.Tickets.Update(ctx, d.key, value, d.rev); err == nil {
+			s.applyTicket(kv.Entry{Key: d.key, Value: value, Revision: rev})
 		}
 	}
-	k.releaseMine(d.key)
+	s.releaseMine(d.key)
 	if err != nil {
 		return fmt.Errorf("hand back ticket of run %s: %w", d.ticket.RunID, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -52,7 +53,7 @@ func (s *Scheduler) fetchOne(ctx context.Context) {
 	d, err := s.deps.Queue.Next(ctx)
 	switch {
 	case err == nil:
-		s.admit(ctx, d)
+		s.admit(d)
 	case ctx.Err() == nil:
 		if !errors.Is(err, context.Canceled) { // the queue is closed: the process stops
 			s.deps.Logger.Warn("dispatch queue not readable; trying again", "error", err)
@@ -97,15 +98,27 @@ func (s *Scheduler) waitForSlot(ctx context.Context) bool {
 	}
 }
 
-// admit hands a run to the executor, or stores a ticket for it.
-func (s *Scheduler) admit(ctx context.Context, d runlog.Delivery) {
-	f := d.Frame()
-	now := s.deps.Clock()
-	sched, err := s.scheduleOf(ctx, d)
-	if err != nil {
-		s.retryDelivery(d, err)
+// admit hands a run to the executor, or stores a ticket for it. A schedule that must be read from the
+// log is read in the background: the next run, of another tenant maybe, does not wait for that.
+func (s *Scheduler) admit(d runlog.Delivery) {
+	if sched, known := s.knownSchedule(d.Frame()); known {
+		s.admitScheduled(d, sched)
 		return
 	}
+	s.runIn(s.reads, func(ctx context.Context) {
+		sched, err := s.readSchedule(ctx, d.Frame().Run)
+		if err != nil {
+			s.retryDelivery(d, err)
+			return
+		}
+		s.admitScheduled(d, sched)
+	})
+}
+
+// admitScheduled is admit once the schedule is known.
+func (s *Scheduler) admitScheduled(d runlog.Delivery, sched *wire.Schedule) {
+	f := d.Frame()
+	now := s.deps.Clock()
 	l := limitsOf(f.Run, f.Kind, false, sched, s.deps.Tenant(f.Run.Tenant))
 	s.mu.Lock()
 	if !d.Redelivered() && !f.Stored.IsZero() {
@@ -171,7 +184,8 @@ func reasonOf(l limits) Reason {
 }
 
 // acquireLimits acquires the permits of a run and counts its start. why is set if a limit is used
-// up, and wait is the time to block the lane; the caller then returns the permits that d has.
+// up, and wait is the time to block the lane; the caller then returns the permits that d has. A run
+// that one rate refuses counts for no other rate.
 func (s *Scheduler) acquireLimits(ctx context.Context, d *delivery, l limits) (why Reason, wait time.Duration, err error) {
 	if s.isLimitUsedUp(l) {
 		return Concurrency, limitPause, nil
@@ -186,8 +200,13 @@ func (s *Scheduler) acquireLimits(ctx context.Context, d *delivery, l limits) (w
 		}
 		d.permits = append(d.permits, got)
 	}
-	for _, r := range l.rates {
+	// The tenant's rate comes last: other workflows have it, too, and a charge that is taken back may
+	// have made their runs wait.
+	for i, r := range slices.Backward(l.rates) {
 		if wait, err := chargeRate(ctx, s.deps.Rates, r, d.frame.Run.RunID, s.deps.Clock); err != nil || wait > 0 {
+			for _, charged := range l.rates[i+1:] {
+				s.refund(ctx, charged, d.frame.Run.RunID)
+			}
 			return Rate, wait, err
 		}
 	}
@@ -224,35 +243,37 @@ func (s *Scheduler) retryDelivery(d runlog.Delivery, why error) {
 // scheduleMember occurs in every record with a schedule; other records are not parsed.
 var scheduleMember = []byte(`"schedule":`) //nolint:gochecknoglobals // a constant
 
-// scheduleOf returns the schedule in the run's record. If no version of the workflow has one, the
-// log is not read.
-func (s *Scheduler) scheduleOf(ctx context.Context, d runlog.Delivery) (*wire.Schedule, error) {
-	f := d.Frame()
-	if f.Kind == subject.Start && len(f.Body) > 0 {
-		if !bytes.Contains(f.Body, scheduleMember) {
-			return nil, nil
-		}
-		rec, err := f.Record()
-		if err != nil {
-			return nil, nil //nolint:nilerr // the executor reports the error
-		}
-		return rec.Schedule, nil
+// knownSchedule returns the schedule in a run's record, if it is known without reading the log: the
+// frame has the record, or no version of the workflow has a schedule.
+func (s *Scheduler) knownSchedule(f *frame.Frame) (sched *wire.Schedule, known bool) {
+	if f.Kind != subject.Start || len(f.Body) == 0 {
+		return nil, !s.deps.Scheduled(f.Run.Tenant, f.Run.WorkflowID)
 	}
-	if !s.deps.Scheduled(f.Run.Tenant, f.Run.WorkflowID) {
-		return nil, nil
+	if !bytes.Contains(f.Body, scheduleMember) {
+		return nil, true
 	}
-	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	first, err := s.deps.Log.First(bounded, f.Run)
-	if errors.Is(err, runlog.ErrUnavailable) {
+	return scheduleIn(f), true
+}
+
+// readSchedule returns the schedule in the record of a run's log. Errors: runlog.ErrUnavailable.
+func (s *Scheduler) readSchedule(ctx context.Context, r subject.Run) (*wire.Schedule, error) {
+	first, err := s.deps.Log.First(ctx, r)
+	switch {
+	case errors.Is(err, runlog.ErrUnavailable):
 		return nil, err
-	}
-	if err != nil { // damaged or missing: the executor reports it
+	case err != nil: // damaged or missing: the executor reports it
 		return nil, nil //nolint:nilerr // see above
+	default:
+		return scheduleIn(first), nil
 	}
-	rec, err := first.Record()
+}
+
+// scheduleIn returns the schedule in the record of a first frame. The executor reports an unreadable
+// record.
+func scheduleIn(f *frame.Frame) *wire.Schedule {
+	rec, err := f.Record()
 	if err != nil {
-		return nil, nil //nolint:nilerr // see above
+		return nil
 	}
-	return rec.Schedule, nil
+	return rec.Schedule
 }

@@ -114,15 +114,14 @@ func (g *Guard) longestWait() time.Duration {
 	return g.ExpectedWait(parked)
 }
 
-// Backlog reports that runs waited at the last sample.
-func (g *Guard) Backlog() bool {
+// IsUndelivered reports whether a frame of the queue was not delivered before the last sample.
+func (g *Guard) IsUndelivered(pos uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.samples) == 0 {
-		return false
+		return true
 	}
-	d := g.samples[len(g.samples)-1].depth
-	return d.Waiting+d.Limited > 0
+	return pos > g.samples[len(g.samples)-1].depth.Delivered
 }
 
 // Enter admits a start; leave ends it. parked is the number of its tenant's runs that wait for a

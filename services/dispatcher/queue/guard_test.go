@@ -168,3 +168,12 @@ func TestGuard_CountsParkedRunsForTheirTenant(t *testing.T) {
 	require.NoError(t, err)
 	leave()
 }
+
+func TestIsUndelivered_UntilASampleHasTheDelivery(t *testing.T) {
+	t.Parallel()
+	g := queue.NewGuard(queue.GuardConfig{}, time.Now)
+	require.True(t, g.IsUndelivered(1), "nothing is known yet")
+	g.Observe(runlog.Depth{Delivered: 7})
+	require.False(t, g.IsUndelivered(7))
+	require.True(t, g.IsUndelivered(8))
+}

@@ -1,12 +1,14 @@
 package queue_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -59,6 +61,61 @@ func TestScheduler_TenantLimitCountsAllWorkflowsAndChanges(t *testing.T) {
 	}
 	eventually(t, "all", func() bool { return g.distinct() == 20 })
 	require.LessOrEqual(t, g.most["a"], 2)
+}
+
+// A changed limit holds immediately, also for runs that wait already.
+func TestScheduler_ChangedLimitsHoldForWaitingRuns(t *testing.T) {
+	t.Parallel()
+	t.Run("a rate is removed", func(t *testing.T) {
+		t.Parallel()
+		r, g := inMemory(), newGauge()
+		r.set("a", queue.Tenant{Rate: 1, Period: time.Hour})
+		d := r.dispatcher(t, queue.Config{Size: 8}, g.brief(0))
+		for _, id := range ids("a", 5) {
+			r.start(t, "a", id, nil)
+		}
+		eventually(t, "four wait", func() bool {
+			depth, err := d.Depth(t.Context())
+			return err == nil && depth.Limited == 4 && g.distinct() == 1
+		})
+		r.set("a", queue.Tenant{})
+		eventually(t, "all", func() bool { return g.distinct() == 5 })
+	})
+	t.Run("a concurrency limit is added", func(t *testing.T) {
+		t.Parallel()
+		r, g := inMemory(), newGauge()
+		release := make(chan struct{})
+		d := r.dispatcher(t, queue.Config{Size: 4}, g.hold(release))
+		for _, id := range ids("a", 12) {
+			r.start(t, "a", id, nil)
+		}
+		eventually(t, "eight wait", func() bool { return d.Parked("a") == 8 })
+		r.set("a", queue.Tenant{Concurrency: 1})
+		began := time.Now()
+		close(release)
+		eventually(t, "all", func() bool { return g.distinct() == 12 })
+		require.Less(t, time.Since(began), 3*time.Second, "a free permit ends the wait of the lane")
+	})
+}
+
+// A run that the rate of its workflow refuses does not use the rate of its tenant.
+func TestScheduler_ARefusedRunUsesNoRate(t *testing.T) {
+	t.Parallel()
+	r, g := inMemory(), newGauge()
+	r.set("a", queue.Tenant{Rate: 4, Period: time.Hour})
+	d := r.dispatcher(t, queue.Config{Size: 8}, g.brief(0))
+	slow := &wire.Schedule{Rate: &wire.RateLimit{Limit: 1, PeriodMs: time.Hour.Milliseconds()}}
+	for _, id := range ids("slow", 6) {
+		r.start(t, "a", id, slow)
+	}
+	eventually(t, "five wait", func() bool {
+		depth, err := d.Depth(t.Context())
+		return err == nil && depth.Limited == 5 && g.distinct() == 1
+	})
+	for _, id := range ids("plain", 3) {
+		r.start(t, "a", id, nil)
+	}
+	eventually(t, "the rest of the tenant's rate", func() bool { return g.distinct() == 4 })
 }
 
 func TestScheduler_StartsNoMoreThanTheRateAllows(t *testing.T) {
@@ -120,6 +177,55 @@ func TestScheduler_WokenRunsAreUnderTheirLimit(t *testing.T) {
 		return err == nil && depth.Limited == 1
 	})
 	require.Equal(t, 1, g.ran("sleeper"))
+	require.True(t, d.HasTicket(run))
+	require.False(t, d.HasTicket(subject.Run{Tenant: "b", WorkflowID: "wf", RunID: "sleeper"}))
 	close(release)
 	eventually(t, "it goes on", func() bool { return g.ran("sleeper") == 2 })
+}
+
+// distantLog takes a moment to read a frame.
+type distantLog struct{ runlog.Log }
+
+func (l distantLog) First(ctx context.Context, r subject.Run) (*frame.Frame, error) {
+	select {
+	case <-time.After(5 * time.Millisecond):
+		return l.Log.First(ctx, r)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// The timers of one tenant are due together. Their limits are in the log. Another tenant's new run does
+// not wait until they were read one after the other. On an idle machine it starts within a second.
+func TestScheduler_WokenRunsOfOneTenantDoNotDelayAnother(t *testing.T) {
+	r, g := inMemory(), newGauge()
+	const n = 10_000
+	limit := &wire.Schedule{Concurrency: &wire.ConcurrencyLimit{Limit: 1}}
+	q := r.queue(t)
+	var heads []*frame.Frame
+	for _, id := range ids("a", n) { // they started, and sleep
+		r.start(t, "a", id, limit)
+		d, err := q.Next(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, d.Ack())
+		heads = append(heads, d.Frame())
+	}
+	for _, f := range heads {
+		_, err := r.log.Append(t.Context(), frame.New(f.Run, subject.Wake, f.Head(), nil), f.Pos)
+		require.NoError(t, err)
+	}
+	r.log = distantLog{r.log}
+	release := make(chan struct{})
+	defer close(release)
+	d := r.dispatcher(t, queue.Config{Size: 16}, g.hold(release))
+	began := time.Now()
+	r.start(t, "b", "b_new", nil)
+	eventually(t, "the new run", func() bool { return g.ran("b_new") == 1 })
+	t.Logf("behind %d woken runs: %s", n, time.Since(began))
+	require.Less(t, time.Since(began), 10*time.Second, "one after the other, the reads take 50 seconds")
+	eventually(t, "all others wait", func() bool {
+		depth, err := d.Depth(t.Context())
+		return err == nil && depth.Parked+depth.Limited == n-1
+	})
+	require.Equal(t, 2, g.distinct())
 }

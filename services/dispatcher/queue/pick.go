@@ -13,7 +13,12 @@ import (
 func (s *Scheduler) assignSlots(ctx context.Context) {
 	t := time.NewTimer(s.cfg.Tick)
 	defer t.Stop()
+	var checked time.Time
 	for {
+		if now := time.Now(); now.Sub(checked) >= s.cfg.Tick {
+			checked = now
+			s.applySettings()
+		}
 		for ctx.Err() == nil && s.assignOne() {
 		}
 		waiting := s.countWaiting()
@@ -71,6 +76,9 @@ func (s *Scheduler) claimRun(ctx context.Context, key, lane string, e entry) {
 		ticket:    e.ticket,
 		rev:       e.rev,
 		frame:     e.frame(),
+	}
+	if e.Holder != "" && e.Holder != d.process { // its holder died
+		d.ticket.Tries++
 	}
 	handedOut := false
 	defer func() {

@@ -49,7 +49,7 @@ func (r *rig) process(t *testing.T, cfg queue.Config, l lease.Config, exec func(
 	d.table = lease.New(l, cut{r.leases, &d.noLeases}, time.Now, log)
 	d.Scheduler = queue.New(cfg, queue.Deps{
 		Queue: r.queue(t), Log: r.log, Tickets: cut{r.tickets, &d.noTickets}, Rates: r.rates, Leases: d.table,
-		Tenant:    func(tenant string) queue.Tenant { return r.tenants[tenant] },
+		Tenant:    r.tenant,
 		Scheduled: func(string, string) bool { return true }, Clock: time.Now, Logger: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -35,8 +35,10 @@ type rig struct {
 	tickets kv.Store
 	rates   kv.Store
 	leases  kv.Store
-	tenants map[string]queue.Tenant
-	nc      *nats.Conn
+	// settings guards tenants.
+	settings sync.Mutex
+	tenants  map[string]queue.Tenant
+	nc       *nats.Conn
 }
 
 // inMemory is a rig whose dispatchers share one queue.
@@ -85,6 +87,19 @@ func (r *rig) append(ctx context.Context, tenant, id string, s *wire.Schedule) e
 	}
 	_, err = r.log.Append(ctx, frame.NewStart(subject.Run{Tenant: tenant, WorkflowID: "wf", RunID: id}, body), 0)
 	return err
+}
+
+// set changes the settings of a tenant.
+func (r *rig) set(tenant string, to queue.Tenant) {
+	r.settings.Lock()
+	defer r.settings.Unlock()
+	r.tenants = map[string]queue.Tenant{tenant: to}
+}
+
+func (r *rig) tenant(tenant string) queue.Tenant {
+	r.settings.Lock()
+	defer r.settings.Unlock()
+	return r.tenants[tenant]
 }
 
 // gauge counts what is executed.

@@ -10,14 +10,19 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/dispatcher/queue/schedule"
 )
 
 // storeTimeout limits one write of a ticket or a permit.
 const storeTimeout = 5 * time.Second
 
-// maxWrites limits the concurrent writes of tickets.
-const maxWrites = 64
+// maxWrites limits the concurrent writes of tickets, maxReads the reads of schedules, each of a
+// frame of at most 1 MiB.
+const (
+	maxWrites = 64
+	maxReads  = 128
+)
 
 // Deps are the scheduler's collaborators.
 type Deps struct {
@@ -46,6 +51,7 @@ type Scheduler struct {
 	permits *permits
 	metrics metrics
 	ready   chan *delivery
+	reads   chan struct{} // has an entry for each read that runs
 	writes  chan struct{}
 	changed chan struct{} // capacity 1: a run may be ready to pick
 	freed   chan struct{} // capacity 1: a slot is free
@@ -55,10 +61,11 @@ type Scheduler struct {
 	byRun        map[runKey]map[string]struct{} // keys of entries
 	book         *schedule.WaitList
 	slots        *schedule.Slots
-	mine         map[string]bool // tickets that this process executes or is about to claim
-	rounds       map[string]int  // watches so far, by prefix
-	lagging      bool            // runs stay in the queue longer than MaxLag
-	stopFetching func()          // stops fetching runs
+	settings     map[string]Tenant // of tenants with waiting runs, when these were listed
+	mine         map[string]bool   // tickets that this process executes or is about to claim
+	rounds       map[string]int    // watches so far, by prefix
+	lagging      bool              // runs stay in the queue longer than MaxLag
+	stopFetching func()            // stops fetching runs
 	// parked and claimed count the observed creations and claims of tickets.
 	parked, claimed, handed uint64
 	byTenant                map[string]int
@@ -69,10 +76,11 @@ type Scheduler struct {
 // New returns a scheduler; Serve runs it.
 func New(cfg Config, d Deps) *Scheduler {
 	cfg = cfg.withDefaults()
-	k := &Scheduler{
+	s := &Scheduler{
 		cfg:      cfg,
 		deps:     d,
 		ready:    make(chan *delivery, cfg.Slots()),
+		reads:    make(chan struct{}, maxReads),
 		writes:   make(chan struct{}, maxWrites),
 		metrics:  newMetrics(),
 		changed:  make(chan struct{}, 1),
@@ -80,15 +88,16 @@ func New(cfg Config, d Deps) *Scheduler {
 		entries:  map[string]entry{},
 		byRun:    map[runKey]map[string]struct{}{},
 		book:     schedule.NewWaitList(),
+		settings: map[string]Tenant{},
 		mine:     map[string]bool{},
 		rounds:   map[string]int{},
 		byTenant: map[string]int{},
 		byReason: map[Reason]int{},
 	}
-	k.slots = schedule.NewSlots(cfg.Size, func(tenant string) int { return max(1, d.Tenant(tenant).Weight) })
-	k.holders = newHolders(d.Leases)
-	k.permits = newPermits(d.Tickets, k.holders, k.permitFreed)
-	return k
+	s.slots = schedule.NewSlots(cfg.Size, func(tenant string) int { return max(1, d.Tenant(tenant).Weight) })
+	s.holders = newHolders(d.Leases)
+	s.permits = newPermits(d.Tickets, s.holders, s.permitFreed)
+	return s
 }
 
 // Drain stops fetching runs, and releases those that no executor has. Runs in execution continue,
@@ -144,6 +153,13 @@ func (s *Scheduler) Parked(tenant string) int {
 	return s.byTenant[tenant]
 }
 
+// HasTicket reports whether a run has a ticket: it waits, or is executed from it.
+func (s *Scheduler) HasTicket(r subject.Run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byRun[runKey{r.Tenant, r.RunID}]) > 0
+}
+
 // signalPick makes assignSlots check the tickets.
 func (s *Scheduler) signalPick() {
 	select {
@@ -172,21 +188,26 @@ func (s *Scheduler) permitFreed(id string) {
 	s.signalPick()
 }
 
-// drainWrites waits for running writes.
+// drainWrites waits for running reads, and then for the writes that they began.
 func (s *Scheduler) drainWrites() {
-	for range maxWrites {
-		s.writes <- struct{}{}
-	}
-	for range maxWrites {
-		<-s.writes
+	for _, running := range []chan struct{}{s.reads, s.writes} {
+		for range cap(running) {
+			running <- struct{}{}
+		}
+		for range cap(running) {
+			<-running
+		}
 	}
 }
 
 // runWrite runs f in the background, up to maxWrites at a time.
-func (s *Scheduler) runWrite(f func(context.Context)) {
-	s.writes <- struct{}{}
+func (s *Scheduler) runWrite(f func(context.Context)) { s.runIn(s.writes, f) }
+
+// runIn runs f in the background once running has room.
+func (s *Scheduler) runIn(running chan struct{}, f func(context.Context)) {
+	running <- struct{}{}
 	go func() {
-		defer func() { <-s.writes }()
+		defer func() { <-running }()
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		defer cancel()
 		_ = lifecycle.Contain(s.deps.Logger, "waiting", func() error { f(ctx); return nil }) // after a panic the run's delivery lapses

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -141,10 +140,4 @@ func (e entry) order() uint64 {
 		return e.Pos
 	}
 	return e.Pos + notStartedOffset
-}
-
-// retryAfter is the wait of a run that was handed back. It doubles each time, up to eight times the
-// first.
-func retryAfter(first time.Duration, tries int) time.Duration {
-	return cmp.Or(first, time.Second) << min(max(tries-1, 0), 3)
 }

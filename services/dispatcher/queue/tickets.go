@@ -103,7 +103,34 @@ func (s *Scheduler) listEntry(key string) {
 		s.book.Remove(key)
 		return
 	}
-	s.book.Put(e.scheduleTicket(key, limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, s.deps.Tenant(e.Tenant))))
+	settings := s.deps.Tenant(e.Tenant)
+	if _, known := s.settings[e.Tenant]; !known {
+		s.settings[e.Tenant] = settings
+	}
+	s.book.Put(e.scheduleTicket(key, limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, settings)))
+}
+
+// applySettings lists the waiting runs of tenants again whose settings changed: they wait for other
+// limits now.
+func (s *Scheduler) applySettings() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tenant, was := range s.settings {
+		now := s.deps.Tenant(tenant)
+		if !s.book.Has(tenant) {
+			delete(s.settings, tenant)
+		}
+		if now == was {
+			continue
+		}
+		delete(s.settings, tenant)
+		s.book.UnblockTenant(tenant)
+		for key, e := range s.entries {
+			if e.Tenant == tenant {
+				s.listEntry(key)
+			}
+		}
+	}
 }
 
 // relistHolder lists the tickets of a process that died.

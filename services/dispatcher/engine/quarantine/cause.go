@@ -20,4 +20,6 @@ type Cause struct {
 	Reason string
 	// Tries is the number of deliveries of the run.
 	Tries int
+	// Pos is the position of the run's last frame; 0 if that is unknown.
+	Pos uint64
 }

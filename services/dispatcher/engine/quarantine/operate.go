@@ -81,16 +81,21 @@ func (l *List) getEntry(ctx context.Context, tenant, runID string) (e entry, rev
 	return e, there.Revision, nil
 }
 
-// Holds reports whether a run is quarantined, and no check has enqueued it again or may have. A run
-// that was claimed after its quarantine has left it: an answer or a control woke it. claimed is the
-// time of its last claim. Errors: kv.ErrUnavailable.
-func (l *List) Holds(ctx context.Context, r subject.Run, claimed time.Time) (bool, error) {
-	e, _, err := l.getEntry(ctx, r.Tenant, r.RunID)
-	if fault.CodeOf(err) == fault.NotQuarantined {
-		return false, nil
+// Holds reports whether a run needs no wake: it is quarantined, and no check has enqueued it again or
+// may have, or it waits in the queue because its dispatchers died. last is the position of the run's
+// last frame, or 0 if its log is damaged. A run with a later frame than at its quarantine has left it:
+// an answer or a control woke it. Errors: kv.ErrUnavailable.
+func (l *List) Holds(ctx context.Context, r subject.Run, last uint64) (bool, error) {
+	e, revision, err := l.readRecord(ctx, r)
+	switch {
+	case err != nil || revision == 0 || e.Tenant != r.Tenant:
+		return false, err
+	case e.Back:
+		return e.NotBefore > l.clock().UnixMilli(), nil
+	default:
+		left := e.Pos > 0 && last > e.Pos
+		return !e.Leaving && !left, nil
 	}
-	left := e.Last > 0 && claimed.UnixMilli() > e.Last
-	return err == nil && !e.Leaving && !left, err
 }
 
 func notQuarantined() *fault.Error {
@@ -105,6 +110,7 @@ func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err 
 	if err != nil {
 		return false, err
 	}
+	e.dropCounts() // the operator's retry begins the counts again
 	if back, err = l.readmitRun(ctx, &e, revision); err != nil {
 		if isRunsOwn(err) {
 			return false, fault.New(fault.Conflict, "the run still cannot continue: %s", remedy(e.reason())).With("reason", e.reason()).Wrap(err)
@@ -125,6 +131,7 @@ func (l *List) Release(ctx context.Context, tenant, runID string) error {
 		return err
 	}
 	e.Back = true
+	e.dropCounts()
 	_, err = l.putEntry(ctx, e, revision)
 	return err
 }

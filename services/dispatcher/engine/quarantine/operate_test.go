@@ -142,21 +142,19 @@ func TestCounts_AreByReason(t *testing.T) {
 	})
 }
 
-// A run that an answer woke, and that a dispatcher claimed after its quarantine, has left it. When that
-// dispatcher dies, the run is enqueued immediately.
-func TestHolds_NotARunClaimedLater(t *testing.T) {
+// A run that an answer woke after its quarantine has left it. When the dispatcher that executes it
+// dies, the run is enqueued immediately.
+func TestHolds_NotARunWithALaterFrame(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, _ := listOf(newQueue("run_1"))
-		before := time.Now()
-		pass(time.Second)
-		require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
-		for claimed, want := range map[time.Time]bool{before: true, {}: true, time.Now().Add(time.Second): false} {
-			held, err := l.Holds(t.Context(), theRun("run_1"), claimed)
-			require.NoError(t, err)
-			require.Equal(t, want, held, "claimed at %s", claimed)
-		}
-	})
+	l, _ := listOf(newQueue("run_1"))
+	why := failing
+	why.Pos = 7
+	require.NoError(t, l.Add(t.Context(), theRun("run_1"), why))
+	for last, want := range map[uint64]bool{0: true, 6: true, 7: true, 8: false} {
+		held, err := l.Holds(t.Context(), theRun("run_1"), last)
+		require.NoError(t, err)
+		require.Equal(t, want, held, "last frame at %d", last)
+	}
 }
 
 // A run counts as quarantined until a check may have requeued it. Otherwise the dispatcher that finds
@@ -166,14 +164,14 @@ func TestHolds_UntilACheckMayHavePutTheRunBack(t *testing.T) {
 	q := newQueue("run_1")
 	l, store := listOf(q)
 	holds := func() bool {
-		held, err := l.Holds(t.Context(), theRun("run_1"), time.Time{})
+		held, err := l.Holds(t.Context(), theRun("run_1"), 0)
 		require.NoError(t, err)
 		return held
 	}
 	require.False(t, holds())
 	require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
 	require.True(t, holds())
-	elsewhere, err := l.Holds(t.Context(), subject.Run{Tenant: "other", WorkflowID: "wf", RunID: "run_1"}, time.Time{})
+	elsewhere, err := l.Holds(t.Context(), subject.Run{Tenant: "other", WorkflowID: "wf", RunID: "run_1"}, 0)
 	require.NoError(t, err)
 	require.False(t, elsewhere)
 

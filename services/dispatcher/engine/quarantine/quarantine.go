@@ -31,6 +31,9 @@ type Config struct {
 	Interval time.Duration
 	// FirstDelay is the time until the first check. Each failed check doubles it, up to MaxDelay.
 	FirstDelay, MaxDelay time.Duration
+	// DeathDelay replaces a shorter FirstDelay for a run whose dispatchers died: each check may end
+	// another process.
+	DeathDelay time.Duration
 	// MaxDelayFailing replaces MaxDelay for reasons that a check cannot verify: each check then
 	// appends a frame to the run's log.
 	MaxDelayFailing time.Duration
@@ -45,6 +48,7 @@ func DefaultConfig() Config {
 		Interval:        30 * time.Second,
 		FirstDelay:      time.Minute,
 		MaxDelay:        11 * time.Minute,
+		DeathDelay:      time.Hour,
 		MaxDelayFailing: 6 * time.Hour,
 		MaxChecks:       256,
 	}
@@ -94,6 +98,29 @@ type entry struct {
 	Since  int64  `json:"since,omitempty"`
 	Last   int64  `json:"last,omitempty"`
 	Tries  int    `json:"tries,omitempty"`
+	// Pos is the position of the run's last frame at the last quarantine; 0 if that is unknown.
+	Pos uint64 `json:"pos,omitempty"`
+
+	// Failures counts consecutive failed deliveries. Dead are the processes that died with the run.
+	// The first Pardoned of them do not count. Executing is the process that executes a run that was
+	// delivered before. Progress is that of the run at the last counted death. See history.go.
+	Failures  int      `json:"failures,omitempty"`
+	Dead      []string `json:"dead,omitempty"`
+	Pardoned  int      `json:"pardoned,omitempty"`
+	Executing string   `json:"executing,omitempty"`
+	Progress  int      `json:"progress,omitempty"`
+	// NotBefore is the earliest next execution, Keep until when the counts are kept, both in Unix
+	// milliseconds.
+	NotBefore int64 `json:"notBefore,omitempty"`
+	Keep      int64 `json:"keep,omitempty"`
+}
+
+// due is the time of the next check, or until when a record without a quarantine is kept.
+func (e entry) due() int64 {
+	if e.Back {
+		return max(e.Next, e.Keep)
+	}
+	return e.Next
 }
 
 func (e entry) run() subject.Run {
@@ -111,20 +138,14 @@ const addTries = 8
 // quarantined again keeps its growing delay. Errors: kv.ErrUnavailable, kv.ErrConflict.
 func (l *List) Add(ctx context.Context, r subject.Run, why Cause) error {
 	for range addTries {
-		e, revision := entry{Tenant: r.Tenant, WorkflowID: r.WorkflowID, RunID: r.RunID}, uint64(0)
-		there, err := l.store.Get(ctx, keyOf(r))
-		switch {
-		case err == nil, errors.Is(err, kv.ErrDamaged):
-			revision = there.Revision
-			if json.Unmarshal(there.Value, &e) != nil {
-				e = entry{Tenant: r.Tenant, WorkflowID: r.WorkflowID, RunID: r.RunID}
-			}
-		case !errors.Is(err, kv.ErrNotFound):
-			return fmt.Errorf("quarantine run %s: %w", r.RunID, err)
+		e, revision, err := l.readRecord(ctx, r)
+		if err != nil {
+			return err
 		}
 		// The record is written in any case, so that a dispatcher that enqueued the run, or deletes
 		// the record, gets a conflict.
-		e.Reason, e.Tries = why.Reason, why.Tries
+		e.Reason, e.Tries, e.Pos = why.Reason, why.Tries, why.Pos
+		e.allowOne()
 		if e.Back, e.Leaving = false, false; e.Next == 0 {
 			e.Next = l.nextCheck(e)
 		}
@@ -155,6 +176,9 @@ func (l *List) nextCheck(e entry) int64 {
 	delay, most := l.cfg.FirstDelay, l.cfg.MaxDelay
 	if e.Reason == ReasonFailing || e.Reason == ReasonPanic {
 		most = l.cfg.MaxDelayFailing
+	}
+	if e.deaths().Count >= MaxDeaths-1 {
+		delay = max(delay, l.cfg.DeathDelay)
 	}
 	for range e.Checks {
 		if delay *= 2; delay >= most {
@@ -194,7 +218,7 @@ func (l *List) sweep(ctx context.Context) {
 			l.log.Warn("record of a quarantined run not readable", "key", there.Key, "error", err)
 			continue
 		}
-		if e.Next > l.clock().UnixMilli() {
+		if e.due() > l.clock().UnixMilli() {
 			continue
 		}
 		if checked++; checked > l.cfg.MaxChecks || ctx.Err() != nil {

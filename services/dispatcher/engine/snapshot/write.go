@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -34,15 +35,11 @@ func isEligible(st *runstate.State) bool {
 	return st.Record.Masking == "" && !st.Status.Terminal() && st.EngineVersion <= wire.EngineVersion
 }
 
-func subjectOf(rec *wire.RunRecord) subject.Run {
-	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
-}
-
 func (k *Keeper) enqueue(st *runstate.State, ended bool) {
 	if k.deps.Store == nil {
 		return
 	}
-	r := subjectOf(st.Record)
+	r := frame.RunOf(st.Record)
 	at := Key(r)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -150,7 +147,7 @@ func (k *Keeper) refresh(ctx context.Context, r subject.Run) (Result, error) {
 	case !isEligible(f.State), f.From > 0 && f.Head.Next-f.From < Every:
 		return "", nil
 	}
-	err = k.deps.Store.put(ctx, &Snapshot{Run: subjectOf(f.State.Record), Head: f.Head, Record: f.record, State: f.State})
+	err = k.deps.Store.put(ctx, &Snapshot{Run: frame.RunOf(f.State.Record), Head: f.Head, Record: f.record, State: f.State})
 	if err == nil {
 		return Written, nil
 	}

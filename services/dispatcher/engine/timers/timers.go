@@ -1,6 +1,6 @@
-// Package timers wakes runs that wait for an instant. The process that suspended a run wakes it.
-// Runs whose process is gone are found in the read model's index of due timers. The instant itself
-// is in the run's log.
+// Package timers wakes runs that wait for an instant. The process that suspended a run wakes it. Runs
+// whose process is gone, and timers that no process has in memory, are found in the read model's index
+// of due timers. The instant itself is in the run's log.
 package timers
 
 import (
@@ -35,6 +35,13 @@ const (
 	maxWakes = 128
 	// maxDue limits the due runs of one batch.
 	maxDue = 8 * maxWakes
+	// horizon and maxTimers limit the timers in memory. A later or further timer is left to the sweep,
+	// which fires it at most half a second late. A timer takes about 500 bytes.
+	horizon   = time.Hour
+	maxTimers = 50_000
+	// maxWait limits a wait, which the monotonic clock measures. So a timer fires soon after the wall
+	// clock was set forward, or after the machine was suspended.
+	maxWait = 2 * time.Second
 )
 
 // Waker enqueues runs again. It is safe for concurrent use.
@@ -83,11 +90,16 @@ func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Wat
 // Bind sets the waker. The executor and the watch depend on each other.
 func (w *Watch) Bind(waker Waker) { w.waker = waker }
 
-// Schedule sets the timer of a run, and replaces an earlier one.
+// Schedule sets the timer of a run, and replaces an earlier one. A timer that is due later than
+// horizon, or for which there is no room, is left to the sweep.
 func (w *Watch) Schedule(r subject.Run, head frame.Head, due time.Time) {
 	w.mu.Lock()
 	s := &waitingRun{run: r, head: head, due: due}
 	w.removeRun(s.key())
+	if due.Sub(w.clock()) > horizon || len(w.timers) >= maxTimers {
+		w.mu.Unlock()
+		return
+	}
 	heap.Push(&w.timers, s)
 	w.byRun[s.key()] = s
 	w.mu.Unlock()
@@ -160,7 +172,7 @@ func (w *Watch) untilNext() time.Duration {
 	if len(w.timers) == 0 {
 		return time.Hour
 	}
-	return max(w.timers[0].due.Sub(w.clock()), 0)
+	return min(max(w.timers[0].due.Sub(w.clock()), 0), maxWait)
 }
 
 // retryWake is the pause before a failed wake is retried.

@@ -118,6 +118,18 @@ func (w *WaitList) Unblock(part string) {
 	}
 }
 
+// UnblockTenant ends the blocks of all lanes of a tenant.
+func (w *WaitList) UnblockTenant(tenant string) {
+	for k := range w.blocked {
+		if k.tenant == tenant {
+			delete(w.blocked, k)
+		}
+	}
+}
+
+// Has reports whether runs of the tenant wait.
+func (w *WaitList) Has(tenant string) bool { return w.tenants[tenant] != nil }
+
 // isBlocked reports whether a lane is blocked, and forgets a block that has ended.
 func (w *WaitList) isBlocked(tenant, lane string, now time.Time) bool {
 	k := laneKey{tenant, lane}
