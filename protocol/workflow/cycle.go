@@ -56,7 +56,7 @@ func (s *search) visit(id string, found *problems) {
 		if s.state[target] == open && s.cycles < maxCycles {
 			s.cycles++
 			found.add(pointer("edges", i), RuleCycle, "the edge closes the cycle "+s.cycle(target)+
-				"; remove it, or loop through "+TypeDispatch+" or "+TypeSupervisor)
+				"; remove it. core.loop repeats a calculation, and settings.maxRetries a call that fails")
 		}
 		s.visit(target, found)
 	}

@@ -1,5 +1,5 @@
 // Package mistakes holds definitions with one mistake each, and tests that every entrance finds it: the
-// command line, registration over REST, the check on a host, and folders.
+// command line, registration over REST and gRPC, the check on a host, and folders.
 package mistakes
 
 import (
@@ -14,7 +14,14 @@ import (
 
 	"github.com/stretchr/testify/assert" // a test lists all mistakes that are not found
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -150,38 +157,74 @@ func TestMistakes_AreFoundByAHost(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusNotFound, a.Status, "nothing was registered")
 	})
-	t.Run("registration", func(t *testing.T) {
-		for name, m := range all {
-			if m.Expect.Peer {
-				continue
+	conn, err := grpc.NewClient(h.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	for entrance, register := range map[string]func(*testing.T, string) (bool, []finding){
+		"registration":           func(t *testing.T, doc string) (bool, []finding) { t.Helper(); return registerREST(t, c, doc) },
+		"registration over gRPC": func(t *testing.T, doc string) (bool, []finding) { t.Helper(); return registerGRPC(t, conn, doc) },
+	} {
+		t.Run(entrance, func(t *testing.T) {
+			for name, m := range all {
+				if m.Expect.Peer {
+					continue
+				}
+				var definition map[string]any
+				require.NoError(t, json.Unmarshal(m.Definition, &definition))
+				definition["version"] = name // the versions of one workflow
+				doc, err := json.Marshal(definition)
+				require.NoError(t, err)
+				registered, found := register(t, string(doc))
+				assert.True(t, m.foundIn(found), "%s: want %+v, got %+v", name, m.Expect, found)
+				assert.Equal(t, m.Expect.Warning, registered, name)
 			}
-			var definition map[string]any
-			require.NoError(t, json.Unmarshal(m.Definition, &definition))
-			definition["version"] = name // the versions of one workflow
-			doc, err := json.Marshal(definition)
-			require.NoError(t, err)
-			a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", string(doc))
-			require.NoError(t, err)
-			var body struct {
-				Error    string
-				Warnings []finding
-				Details  struct{ Problems []finding }
-			}
-			require.NoError(t, json.Unmarshal(a.Body, &body), "%s: %s", name, a.Body)
-			found := body.Details.Problems
-			for _, w := range body.Warnings {
-				w.Warning = true
-				found = append(found, w)
-			}
-			assert.True(t, m.foundIn(found), "%s: want %+v, got %d %s", name, m.Expect, a.Status, a.Body)
-			if m.Expect.Warning {
-				assert.Equal(t, http.StatusCreated, a.Status, "%s: %s", name, a.Body)
-			} else {
-				assert.Equal(t, http.StatusBadRequest, a.Status, name)
-				assert.Equal(t, "validation_error", body.Error, name)
-			}
-		}
-	})
+		})
+	}
+}
+
+// registerREST registers a definition over REST.
+func registerREST(t *testing.T, c *harness.Client, doc string) (registered bool, found []finding) {
+	t.Helper()
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", doc)
+	require.NoError(t, err)
+	var body struct {
+		Error    string
+		Warnings []finding
+		Details  struct{ Problems []finding }
+	}
+	require.NoError(t, json.Unmarshal(a.Body, &body), "%s", a.Body)
+	found = body.Details.Problems
+	for _, w := range body.Warnings {
+		w.Warning = true
+		found = append(found, w)
+	}
+	if body.Error != "" {
+		assert.Equal(t, http.StatusBadRequest, a.Status, "%s", a.Body)
+		assert.Equal(t, "validation_error", body.Error)
+		return false, found
+	}
+	assert.Contains(t, []int{http.StatusCreated, http.StatusOK}, a.Status, "%s", a.Body)
+	return true, found
+}
+
+// registerGRPC registers a definition over gRPC.
+func registerGRPC(t *testing.T, conn grpc.ClientConnInterface, doc string) (registered bool, found []finding) {
+	t.Helper()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer dev-key")
+	out, err := hostv1.NewHostClient(conn).PutWorkflow(ctx, &hostv1.PutWorkflowRequest{Definition: &openwopv1.JsonDocument{Json: []byte(doc)}})
+	if err != nil {
+		st, ok := status.FromError(err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, codes.InvalidArgument, st.Code(), "%v", err)
+		require.NotEmpty(t, st.Proto().GetDetails(), "%v", err)
+		var body struct{ Details struct{ Problems []finding } }
+		require.NoError(t, json.Unmarshal(st.Proto().GetDetails()[0].GetValue(), &body))
+		return false, body.Details.Problems
+	}
+	for _, w := range out.GetWarnings() {
+		found = append(found, finding{Path: w.GetPath(), Rule: w.GetRule(), Message: w.GetMessage(), Warning: true})
+	}
+	return true, found
 }
 
 // A folder is read when the host starts and when a file changes.

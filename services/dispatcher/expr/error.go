@@ -63,10 +63,26 @@ func compileError(scope Scope, source string, iss *cel.Issues) *Error {
 		}
 		e.Message += "; an expression here sees " + scope.rootNames()
 	}
+	if remedy := dashedName(source, e.Message); remedy != "" {
+		e.Message += "; " + remedy
+		return e
+	}
 	if remedy := foreignSyntax(source); remedy != "" {
 		e.Message += "; " + remedy
 	}
 	return e
+}
+
+// dashed is a member whose name has a dash, which is a minus.
+var dashed = regexp.MustCompile(`\b(variables|inputs|outputs|nodes)\.([A-Za-z_]\w*(?:-[A-Za-z_]\w*)+)`)
+
+// dashedName returns the remedy for a name with a dash that does not compile; empty if there is none.
+func dashedName(source, message string) string {
+	m := dashed.FindStringSubmatch(texts.ReplaceAllString(source, "''"))
+	if m == nil || !strings.Contains(message, "undeclared reference") && !strings.Contains(message, "'_-_'") {
+		return ""
+	}
+	return fmt.Sprintf("a dash in a name is a minus; write %s[%q]", m[1], m[2])
 }
 
 // texts are the string literals of an expression, roughly.
@@ -82,12 +98,16 @@ var foreign = []struct {
 	{regexp.MustCompile(`[=!]==`), "compare with == and !="},
 	{regexp.MustCompile(`[^=!<>]=[^=]`), "compare with =="},
 	{regexp.MustCompile(`(?i)\s(and|or)\s`), "combine conditions with && and ||"},
+	{regexp.MustCompile(`(?i)\sis\s+(not\s+)?(null|none|nil|undefined)\b`), "compare with null: x != null, x == null"},
 	{regexp.MustCompile(`(?i)(^|\s|\()not\s`), "negate with !"},
 	{regexp.MustCompile(`[^&]&[^&]|[^|]\|[^|]`), "combine conditions with && and ||"},
 	{regexp.MustCompile(`\.(startswith|starts_with|endswith|ends_with)\(`), "the functions are startsWith and endsWith"},
 	{regexp.MustCompile(`(?i)\.(toLowerCase|toUpperCase|lower|upper|lowerAscii)\(`), "x.matches('(?i)^bug$') compares without regard to case"},
 	{regexp.MustCompile(`\b(len|length|count)\(`), "size(x) is the length of a text, a list or an object"},
 	{regexp.MustCompile(`\.(includes|indexOf|include)\(`), "x.contains(y) searches a text, y in x a list"},
+	{regexp.MustCompile(`(?i)(^|[^.\w])(lower|upper|lowercase|uppercase|toLower|toUpper)\(`), "x.matches('(?i)^bug$') compares without regard to case"},
+	{regexp.MustCompile(`(^|[^.\w])(contains|startsWith|endsWith|matches)\(`), "functions of texts follow the text: x.contains(y), x.startsWith(y), x.endsWith(y), x.matches(pattern)"},
+	{regexp.MustCompile(`(?i)(^|[^.\w])(now|today|date|time|currentTime)\(`), "there is no clock, because a replay must give the same; pass the time as an input of the run"},
 	{regexp.MustCompile(`\.test\(`), "x.matches(pattern) searches a text"},
 	{regexp.MustCompile(`\b(True|False|None|undefined|nil)\b`), "the literals are true, false and null"},
 }

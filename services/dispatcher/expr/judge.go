@@ -2,7 +2,9 @@ package expr
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cel.dev/cel-go/common/ast"
@@ -23,6 +25,24 @@ type Shape struct {
 	Values []string
 	// Note is said of values that it does not have.
 	Note string
+	// Least and Most limit a number; nil means no limit. Whole means an integer.
+	Least, Most *float64
+	Whole       bool
+}
+
+// Beyond describes why a number of the shape is never the one of a literal; empty if it can be.
+func (s Shape) Beyond(literal string) string {
+	n, err := strconv.ParseFloat(literal, 64)
+	switch {
+	case err != nil:
+	case s.Least != nil && n < *s.Least:
+		return "is at least " + strconv.FormatFloat(*s.Least, 'g', -1, 64)
+	case s.Most != nil && n > *s.Most:
+		return "is at most " + strconv.FormatFloat(*s.Most, 'g', -1, 64)
+	case s.Whole && n != math.Trunc(n):
+		return "is an integer, and never " + literal
+	}
+	return ""
 }
 
 // Has reports whether the value can have a type.
@@ -350,7 +370,7 @@ func (j *judge) call(e ast.Expr, call ast.CallExpr) {
 		j.truth(args[0])
 		args = args[1:]
 	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
-		j.order(args[0], args[1])
+		j.order(call.FunctionName(), args[0], args[1])
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
 		j.sum(args)
 	case operators.In:
@@ -369,9 +389,9 @@ func (j *judge) call(e ast.Expr, call ast.CallExpr) {
 }
 
 // order finds comparisons of values that have no order.
-func (j *judge) order(a, b ast.Expr) {
+func (j *judge) order(op string, a, b ast.Expr) {
 	if a.Kind() == ast.LiteralKind {
-		a, b = b, a
+		a, b, op = b, a, flipped[op]
 	}
 	name, s, ok := j.shape(a)
 	if !ok || b.Kind() != ast.LiteralKind {
@@ -380,7 +400,26 @@ func (j *judge) order(a, b ast.Expr) {
 	typ := typeName(b.AsLiteral())
 	if _, ordered := b.AsLiteral().(traits.Comparer); ordered && typ != "" && !s.Has(typ) {
 		j.doubt("%s is of type %s, and the comparison with %s fails%s", name, s, article(typ), s.sized(name))
+		return
 	}
+	if at, isNumber := numeric(b.AsLiteral()); isNumber {
+		if why := s.neverOrdered(op, at); why != "" {
+			j.doubt("%s %s", name, why)
+		}
+	}
+}
+
+// neverOrdered describes why no number of the shape is in an order with another one; empty if one can be.
+func (s Shape) neverOrdered(op string, at float64) string {
+	above := op == operators.Greater || op == operators.GreaterEquals
+	open := op == operators.Greater || op == operators.Less
+	switch {
+	case above && s.Most != nil && (at > *s.Most || open && at == *s.Most):
+		return "is at most " + strconv.FormatFloat(*s.Most, 'g', -1, 64) + ", so the comparison is always false"
+	case !above && s.Least != nil && (at < *s.Least || open && at == *s.Least):
+		return "is at least " + strconv.FormatFloat(*s.Least, 'g', -1, 64) + ", so the comparison is always false"
+	}
+	return ""
 }
 
 // sum finds sums of a value and a literal of another type.

@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/expr"
+	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // comparedShape returns what is known of the output at the path of a comparison.
@@ -22,10 +23,13 @@ func (l *linter) comparedShape(i int, left string) expr.Shape {
 
 // checkCompared warns about a comparison that gives the same in every run.
 func (l *linter) checkCompared(c *workflow.EdgeCondition, path string, s expr.Shape) {
+	text, isText := strictjson.String(c.Right)
+	if isText {
+		l.checkRight(c.Type, path+"/right", text)
+	}
 	if c.Right == nil || s.Types == nil {
 		return
 	}
-	text, isText := strictjson.String(c.Right)
 	_, typ, found := strings.Cut(strictjson.KindOf(c.Right), " ")
 	if !found {
 		typ = "null"
@@ -34,6 +38,8 @@ func (l *linter) checkCompared(c *workflow.EdgeCondition, path string, s expr.Sh
 	case workflow.ConditionEquals, workflow.ConditionNotEquals:
 		if !s.Has(typ) {
 			l.warn(path+"/right", workflow.RuleValueType, "%s %s", c.Left, s.Differs(typ))
+		} else if why := s.Beyond(string(c.Right)); typ == "number" && why != "" {
+			l.warn(path+"/right", workflow.RuleValueType, "%s %s", c.Left, why)
 		} else if why := s.Unlike(text); isText && why != "" {
 			l.warn(path+"/right", workflow.RuleValueType, "%s %s", c.Left, why)
 		}
@@ -54,5 +60,25 @@ func (l *linter) checkCompared(c *workflow.EdgeCondition, path string, s expr.Sh
 			l.warn(path+"/right", workflow.RuleValueType, "no value of %s matches the pattern", c.Left)
 		}
 	case workflow.ConditionAlways, workflow.ConditionExpression:
+	}
+}
+
+// flagged is a pattern as other languages write it: between slashes, with flags or an anchor.
+var flagged = regexp.MustCompile(`^/(\^.*|.*\$|.*)/((?:i|g|m|s|u|gi|ig|im|gm|gim)?)$`)
+
+// checkRight warns about texts on the right of a comparison that mean something else in other programs.
+func (l *linter) checkRight(typ workflow.ConditionType, path, text string) {
+	m := flagged.FindStringSubmatch(text)
+	switch {
+	case len(placeholders(text)) > 0:
+		l.warn(path, RuleName, "{{%s}} is compared as it is: placeholders are not replaced here; write the condition as an expression, which reads variables", placeholders(text)[0])
+	case typ == workflow.ConditionContains && text == "":
+		l.warn(path, RuleConstant, "every text contains the empty text; remove the condition, or name a text")
+	case typ == workflow.ConditionRegex && m != nil && (m[2] != "" || strings.HasPrefix(m[1], "^") || strings.HasSuffix(m[1], "$")):
+		flags := ""
+		if f := strings.Trim(m[2], "guy"); f != "" {
+			flags = "(?" + f + ")"
+		}
+		l.warn(path, node.RuleConfig, "the slashes and flags are parts of the pattern here; write %s", quote(flags+m[1]))
 	}
 }

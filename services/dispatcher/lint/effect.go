@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -32,7 +33,7 @@ func (l *linter) checkDocument() {
 	}
 	for i := range l.def.Nodes {
 		if t := l.Types[l.def.Nodes[i].TypeID]; t.AsksModel() {
-			l.checkShort("/settings/timeout", l.def.Settings.TimeoutMillis)
+			l.checkShort("/settings/timeout", l.def.Settings.TimeoutMillis, true)
 			break
 		}
 	}
@@ -48,9 +49,25 @@ func (l *linter) checkDocument() {
 			l.warn(fmt.Sprintf("/variables/%d/required", i), RuleNoEffect, "a variable with a default always has a value; remove required or defaultValue")
 		}
 	}
+	l.checkHeader()
 	l.checkGroups()
 	l.checkOwnSchemas()
 	l.checkChannels()
+}
+
+// schemaFile ends the addresses of the schema of definitions.
+const schemaFile = "/workflow.schema.json"
+
+// checkHeader warns about a blank name, and about the address of the schema of another file.
+func (l *linter) checkHeader() {
+	if strings.TrimSpace(l.def.Name) == "" {
+		l.warn("/name", node.RuleConfig, "is blank; lists show it, so name the workflow")
+	}
+	if at := textMember(l.def.Raw, "$schema"); strings.Contains(at, "/schemas/") && strings.HasSuffix(at, ".schema.json") && !strings.HasSuffix(at, schemaFile) {
+		if other := at[strings.LastIndexByte(at, '/'):]; slices.Contains([]string{"/kind.schema.json", "/pack.schema.json", "/prompt.schema.json"}, other) {
+			l.warn("/$schema", RuleNoEffect, "is the schema of other files; that of workflows is %s", strings.TrimSuffix(at, other)+schemaFile)
+		}
+	}
 }
 
 func (l *linter) nodeIDs() []string {

@@ -98,6 +98,9 @@ func (h Host) check(doc []byte) Report {
 	l.checkEdges()
 	l.checkRoutes()
 	l.checkDecisions()
+	l.checkBranches()
+	l.checkOrder()
+	l.checkUnused()
 	for i := range def.Nodes {
 		l.checkNode(i)
 	}
@@ -195,6 +198,10 @@ type linter struct {
 	inputs []string
 	// outputs are the schemas of outputs that were read, by the index of the node.
 	outputs map[int]*document
+	// evaluated counts the loops whose first round was evaluated.
+	evaluated int
+	// next are the targets of the edges by their source; nil before the first use.
+	next map[string][]string
 
 	problems, warnings []workflow.Problem
 }
@@ -264,6 +271,7 @@ func (l *linter) checkNode(i int) {
 	l.checkStatics(n, at)
 	l.checkSchemas(n, at+"/config")
 	l.checkValue(n, t, at)
+	l.checkGate(n, t, at)
 	switch {
 	case t.AsksModel():
 		if cfg, err := model.ReadConfig(t.Configure(n.Config)); err == nil {

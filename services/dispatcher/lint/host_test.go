@@ -41,7 +41,7 @@ func TestCheck_FindsNothingInSoundConfigs(t *testing.T) {
 		`{"prompt":"{{mail}}","envelopeType":"vendor.acme.note","turn":"payload","repairJson":true}`,
 		`{"prompt":"{{mail}}","provider":"openai"}`,
 		`{"prompt":"{{mail}}","provider":"sample","onError":{"models":["openai/gpt-5"]}}`,
-		`{"promptId":"prompt-of-another-host","expectsStreaming":true}`,
+		`{"prompt":"{{mail}}","promptId":"prompt-of-another-host","expectsStreaming":true}`,
 	} {
 		r := host().Check(doc(config))
 		require.Empty(t, r.Problems, config)

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -55,10 +57,8 @@ func (l *linter) checkModelNode(m modelNode) {
 	l.checkTimeouts(m)
 	l.checkCallTimes(m)
 	l.checkAnswer(m)
+	l.checkMessages(m)
 }
-
-// promptMembers are the members that name templates.
-var promptMembers = []string{"systemPromptRef", "userPromptRef", "additionalPromptRefs", "promptId"}
 
 // checkPrompt finds nodes whose model would be called with nothing. The providers of the protocol's tests
 // answer without a prompt.
@@ -66,16 +66,34 @@ func (l *linter) checkPrompt(m modelNode) {
 	if strings.TrimSpace(m.cfg.Prompt) != "" || len(l.ports[m.i]) > 0 {
 		return
 	}
-	for _, name := range append(promptMembers, "mcp") {
-		if isSet(m.t.Configure(m.n.Config), name) {
-			return
+	config := m.t.Configure(m.n.Config)
+	if prompt.HasReference(config) {
+		return // Plan has looked it up
+	}
+	lenient := m.cfg.Provider == mockProvider || l.TestSeams
+	if id := bareTemplate(config); id != "" {
+		if path := m.at + "/config/promptId"; !l.Prompts.Has(id) && !l.reported(path) {
+			lenient = lenient || strings.HasPrefix(id, "conformance.") // of the protocol's tests
+			l.report(l.Complete && !lenient, path, RulePrompt, "no template %q is known, so the model would be called with nothing; name the folder of templates with --prompts, or add prompt", id)
 		}
+		return
 	}
 	if m.cfg.System != "" {
 		l.warn(m.at+"/config", RulePrompt, "the model gets the system text and an empty message; add prompt, or lead an edge to the node")
 		return
 	}
-	l.report(m.cfg.Provider != mockProvider && !l.TestSeams, m.at+"/config", RulePrompt, "the model would be called with nothing; add prompt, or lead an edge to the node, whose ports are the message then")
+	lenient = lenient || isSet(config, "mcp") // the protocol's tests have nodes that only offer tools
+	l.report(!lenient, m.at+"/config", RulePrompt, "the model would be called with nothing; add prompt, or lead an edge to the node, whose ports are the message then")
+}
+
+// bareTemplate returns a promptId that is an id alone; empty if there is none.
+func bareTemplate(config json.RawMessage) string {
+	var c struct {
+		ID json.RawMessage `json:"promptId"`
+	}
+	_ = strictjson.Read(config, &c) // the schema has checked it
+	id, _ := strictjson.String(c.ID)
+	return id
 }
 
 // checkTemplates finds variables of templates that have no value.
@@ -106,12 +124,38 @@ func (l *linter) checkUnreadPorts(m modelNode) {
 	if m.cfg.Prompt == "" || len(m.templates) > 0 || isSet(m.t.Configure(m.n.Config), "promptId") {
 		return
 	}
-	read := append(placeholders(m.cfg.Prompt), "messages", "input")
+	l.checkDropped(m)
+	read := append(placeholders(m.cfg.Prompt), "messages", "media", "input")
 	for _, port := range slices.Sorted(maps.Keys(l.ports[m.i])) {
 		if !slices.Contains(read, port) {
 			l.warn(l.portPath(m.i, port), RulePort, "the prompt does not use the port %s%s; add {{%s}} to the prompt", port, meant(port, read), port)
 		}
 	}
+}
+
+// checkDropped warns about a model's answer that leads to the port input of another model, which does not
+// read it: a prompt without {{input}} drops it. Other nodes may only come first.
+func (l *linter) checkDropped(m modelNode) {
+	source, selected := l.sourceOf(m.i, "input")
+	if source == "" || slices.Contains(placeholders(m.cfg.Prompt), "input") || selected[0] != "output" {
+		return
+	}
+	k, known := l.at[source]
+	t := l.Types[l.def.Nodes[max(k, 0)].TypeID]
+	if known && t.AsksModel() && len(placeholders(m.cfg.Prompt)) == 0 && !l.usedElsewhere(source, m.i) {
+		l.warn(m.path("prompt"), RulePort, "the prompt does not use the answer of %s, and no other node does; add {{input}} to the prompt", source)
+	}
+}
+
+// usedElsewhere reports whether something other than the port input of a node reads a node's output: an
+// edge, a port, or an expression.
+func (l *linter) usedElsewhere(source string, i int) bool {
+	for _, e := range l.def.Edges {
+		if e.SourceNodeID == source && (e.TargetNodeID != l.def.Nodes[i].ID || e.Condition != nil || e.TargetInput != "input") {
+			return true
+		}
+	}
+	return l.reads(source)
 }
 
 // portPath returns the place that fills a port.
@@ -169,8 +213,14 @@ func (l *linter) noProvider(id string) string {
 			"; set the vendor's key, or add a server with --provider"
 	}
 	known := append(slices.Sorted(maps.Keys(l.Models.Providers())), sampleProvider)
+	if vendor := vendorOf[strings.ToLower(id)]; vendor != "" {
+		return "no known vendor has the id " + quote(id) + "; did you mean " + vendor + "? it has these models"
+	}
 	return "no known vendor has the id " + quote(id) + meant(id, known) + "; a host needs --provider " + id + "=URL"
 }
+
+// vendorOf names the vendors of model families and products, which authors take for ids.
+var vendorOf = map[string]string{"claude": "anthropic", "gpt": "openai", "chatgpt": "openai", "google": "gemini", "vertex": "gemini"}
 
 func quote(text string) string { return fmt.Sprintf("%q", text) }
 
@@ -179,6 +229,10 @@ func (l *linter) findModel(path, provider, model string) (e catalogue.Entry, kno
 	e, known = l.Models.Lookup(provider, model)
 	if known || model == "" || provider == mockProvider || !l.Models.Lists(provider) {
 		return e, known
+	}
+	if bare, prefixed := strings.CutPrefix(model, provider+"/"); prefixed {
+		l.warn(path, RuleModel, "provider is %s already; drop the prefix: %s", provider, bare)
+		return e, false
 	}
 	near := l.Models.Near(provider, model, 1)
 	meant := ""
@@ -259,6 +313,12 @@ func (l *linter) checkTimeouts(m modelNode) {
 func (l *linter) checkAnswer(m modelNode) {
 	takesEnvelopes := m.cfg.EnvelopeType != "" || m.cfg.Contract != nil || m.n.EnvelopeContract != nil || m.t.Made != nil && m.t.Made.Contract != nil
 	for k, text := range m.cfg.Stop {
+		if slices.Contains(m.cfg.Stop[:k], text) {
+			l.warn(fmt.Sprintf("%s/%d", m.path("stop"), k), workflow.RuleUnique, "is there twice; remove one")
+		}
+		if text == `\n` || text == `\t` || text == `\n\n` {
+			l.warn(fmt.Sprintf("%s/%d", m.path("stop"), k), node.RuleConfig, "is a backslash and a letter; write one backslash in JSON for a line break or a tab")
+		}
 		if text == "" {
 			l.warn(fmt.Sprintf("%s/%d", m.path("stop"), k), node.RuleConfig, "an empty text, which vendors reject; remove it")
 		}

@@ -243,6 +243,7 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 		}
 	case node.TypeLoop:
 		l.checkRounds(l.ports[l.at[n.ID]], config, at)
+		l.checkFirstRound(i, config, at)
 		if p, err := expr.Compile(expr.Item, c.Expression); err == nil {
 			l.checkRead(at+"/config/expression", p.Reads()["variables"])
 			l.checkReadPorts(i, at+"/config/expression", p.Reads()["inputs"])
@@ -256,6 +257,8 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 			l.checkVerdict(at+"/config/until", p, func(names []string) expr.Shape { return l.readShape(i, names) },
 				"the loop ends after one round; compare item, index or acc", "the loop never ends early; remove until, or compare item, index or acc")
 		}
+	case node.TypeMerge:
+		l.checkMerge(i, config)
 	case node.TypeSubWorkflow:
 		l.checkMappings(config, at)
 	case node.TypeDelay:

@@ -2,56 +2,10 @@ package lint_test
 
 import (
 	"fmt"
-	"runtime"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// chain is a definition of n nodes, each after the one before it on a condition.
-func chain(n int) []byte {
-	id := func(i int) string { return strconv.FormatInt(int64(i), 36) } // the document has at most 1 MB
-	var nodes, edges []string
-	for i := range n {
-		nodes = append(nodes, fmt.Sprintf(`{"id":"%s","typeId":"core.noop"}`, id(i)))
-		if i > 0 {
-			edges = append(edges, fmt.Sprintf(`{"id":"%s","sourceNodeId":"%s","targetNodeId":"%s","condition":{"type":"expression","expression":"k"}}`, id(i), id(i-1), id(i)))
-		}
-	}
-	return fmt.Appendf(nil, `{"id":"w","name":"w","version":"1","nodes":[%s],"edges":[%s]}`, strings.Join(nodes, ","), strings.Join(edges, ","))
-}
-
-// allocated returns the bytes that checking a definition allocates.
-func allocated(t *testing.T, doc []byte) uint64 {
-	t.Helper()
-	h := host()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	r := h.Check(doc)
-	runtime.ReadMemStats(&after)
-	require.NotNil(t, r.Def, "%v", r.Problems)
-	return after.TotalAlloc - before.TotalAlloc
-}
-
-// The memory grows with the length of a chain, not with its square.
-func TestCheck_LimitsTheGuardsOfLongChains(t *testing.T) { //nolint:paralleltest // counts the allocations of the process
-	got := allocated(t, chain(7000))
-	t.Logf("%d MB", got>>20)
-	require.Less(t, got, uint64(512<<20))
-}
-
-// Branches on opposite conditions exclude each other before a node that waits for both.
-func TestCheck_WarnsAboutBranchesThatExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	r := host().Check([]byte(`{"id":"w","name":"w","version":"1","nodes":[{"id":"s","typeId":"core.conditional","config":{"expression":"true"}},
-		{"id":"a","typeId":"core.noop"},{"id":"b","typeId":"core.noop"},{"id":"j","typeId":"core.noop"}],"edges":[
-		{"id":"e1","sourceNodeId":"s","targetNodeId":"a","condition":{"type":"equals","left":"result","right":true}},
-		{"id":"e2","sourceNodeId":"s","targetNodeId":"b","condition":{"type":"equals","left":"result","right":false}},
-		{"id":"e3","sourceNodeId":"a","targetNodeId":"j"},{"id":"e4","sourceNodeId":"b","targetNodeId":"j"}]}`))
-	require.Contains(t, fmt.Sprint(r.Warnings), "never runs: the conditions of edges e1 and e2 exclude each other; set triggerRule any_success")
-}
 
 // A run goes on without an output of a node that passes its ports on.
 func TestCheck_WarnsAboutMissingOutputsOfPassingNodes(t *testing.T) {
@@ -61,5 +15,30 @@ func TestCheck_WarnsAboutMissingOutputsOfPassingNodes(t *testing.T) {
 			"edges":[{"id":"e","sourceNodeId":"a","targetNodeId":"b","sourceOutput":"mail"}]}`, typeID))
 		require.Empty(t, r.Problems, typeID)
 		require.Contains(t, paths(r.Warnings), "/edges/0/sourceOutput port", typeID)
+	}
+}
+
+// Without a host, a template may exist there. A host without it rejects the node.
+func TestCheck_FindsTemplatesThatNoHostHas(t *testing.T) {
+	t.Parallel()
+	h := host()
+	require.Contains(t, paths(h.Check(doc(`{"promptId":"greeting"}`)).Problems), "/nodes/0/config/promptId prompt")
+	h.Complete, h.Providers = false, nil
+	r := h.Check(doc(`{"promptId":"greeting"}`))
+	require.Empty(t, r.Problems)
+	require.Contains(t, paths(r.Warnings), "/nodes/0/config/promptId prompt")
+}
+
+// A schema with alternatives, or with the members of an answer, allows answers.
+func TestCheck_AcceptsSchemasThatAllowAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, schema := range []string{
+		`{"type":"object"}`,
+		`{"type":"object","required":["action","comment"],"properties":{"action":{"enum":["accept"]},"comment":{"type":"string"}},"additionalProperties":false}`,
+		`{"anyOf":[{"type":"string"},{"type":"object","required":["action","reason"]}]}`,
+	} {
+		r := host().Check([]byte(`{"id":"w","name":"w","version":"1","nodes":[{"id":"g","typeId":"core.approvalGate","config":{"title":"t","actions":["accept","reject"],"resumeSchema":` + schema + `}}]}`))
+		require.Empty(t, r.Problems, schema)
+		require.Empty(t, r.Warnings, schema)
 	}
 }

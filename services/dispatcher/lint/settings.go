@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/channel"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -31,7 +32,7 @@ func (l *linter) checkSettings(n *workflow.Node, t node.Type, at string) {
 		l.warn(at+"/settings/retry", RuleNoEffect, "the node has no retries, so the backoff has no effect; set maxRetries")
 	}
 	if t.Class != node.Pure {
-		l.checkShort(at+"/settings/timeoutMs", n.Timeout().Milliseconds())
+		l.checkShort(at+"/settings/timeoutMs", n.Timeout().Milliseconds(), t.AsksModel())
 		l.checkConfigTime(t, n.Config, at)
 	}
 	if own, whole := n.Timeout().Milliseconds(), l.def.Settings.TimeoutMillis; whole > 0 && own > whole {
@@ -59,7 +60,7 @@ func (l *linter) checkCallTimes(m modelNode) {
 	if whole := m.n.Timeout().Milliseconds(); limited && whole > 0 && call > whole {
 		l.warn(m.path("timeouts")+"/callMs", node.RuleLimit, "is %d; the node ends after %d milliseconds (settings.timeoutMs); lower it, or raise the other", call, whole)
 	}
-	l.checkShort(m.path("timeouts")+"/callMs", call)
+	l.checkShort(m.path("timeouts")+"/callMs", call, true)
 	for _, name := range []string{"connectMs", "firstByteMs", "silenceMs"} {
 		if part, set := wholeMillis(c.Timeouts[name]); set && limited && part > call {
 			l.warn(m.path("timeouts")+"/"+name, node.RuleLimit, "is %d; the whole call ends after %d milliseconds (callMs); lower it, or raise the other", part, call)
@@ -67,12 +68,19 @@ func (l *linter) checkCallTimes(m modelNode) {
 	}
 }
 
-// maxShort is a time in milliseconds below which seconds are probably meant. 0 is no limit.
-const maxShort = 100
+// maxShort is a time in milliseconds below which seconds are probably meant: nothing answers sooner. Up to
+// maxMinutes, a number of whole minutes in seconds is probably one, such as 300 or 3600, if models or people
+// answer. 0 is no limit.
+const (
+	maxShort   = 100
+	maxMinutes = 5000
+)
 
-// checkShort warns about a time limit that is probably meant in seconds.
-func (l *linter) checkShort(path string, ms int64) {
-	if ms > 0 && ms <= maxShort {
+// checkShort warns about a time limit that is probably meant in seconds. slow means that a model or a person
+// answers.
+func (l *linter) checkShort(path string, ms int64, slow bool) {
+	minutes := slow && ms <= maxMinutes && ms%60 == 0 && ms%500 != 0
+	if ms > 0 && (ms <= maxShort || minutes) {
 		l.warn(path, node.RuleLimit, "is %d milliseconds, in which hardly anything answers; if seconds are meant, set %d", ms, ms*1000)
 	}
 }
@@ -84,7 +92,7 @@ func (l *linter) checkConfigTime(t node.Type, config json.RawMessage, at string)
 	}
 	if !t.AsksModel() && strictjson.Read(config, &c) == nil {
 		ms, _ := wholeMillis(c.TimeoutMs)
-		l.checkShort(at+"/config/timeoutMs", ms)
+		l.checkShort(at+"/config/timeoutMs", ms, isGate(t) && t.Executes() != interrupt.TypeInterrupt)
 	}
 }
 
@@ -146,6 +154,9 @@ func (l *linter) checkChannels() {
 				l.warn(at+"/default"+v.InstancePath, workflow.RuleChannel, "the schema of the channel does not allow it: %s", v.Message)
 			}
 		}
+		if ttl := c.TTLMillis; ttl > 0 && ttl <= maxShort {
+			l.warn(at+"/ttlMs", node.RuleLimit, "is %d milliseconds, after which a value is gone before another node reads it; if seconds are meant, set %d", ttl, ttl*1000)
+		}
 		access := channel.ParseAccess(c.Access)
 		for list, allowed := range map[string]*[]string{"readers": access.Readers, "writers": access.Writers} {
 			if allowed == nil {
@@ -180,6 +191,10 @@ func (l *linter) checkWrite(n *workflow.Node, at string) {
 		Value json.RawMessage `json:"value"`
 	}
 	if strictjson.Read(n.Config, &c) != nil {
+		return
+	}
+	if ch := l.def.Channel(c.Name); ch != nil && !ch.Access.MayWrite(n.ID, n.TypeID) {
+		l.problem(at+"/config/channelName", workflow.RuleChannel, "the node may not write to the channel %s; add %q to its access.writers", c.Name, n.ID)
 		return
 	}
 	path, value := at+"/config/value", c.Value

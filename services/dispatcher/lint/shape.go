@@ -3,6 +3,7 @@ package lint
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"waybill.dev/waybill/protocol/interrupt"
@@ -54,10 +55,21 @@ func (l *linter) outputShape(id string, selected []string) expr.Shape {
 	if t.Executes() == interrupt.TypeApprovalGate && slices.Equal(rest, []string{"action"}) {
 		return actionShape(t.Configure(l.def.Nodes[i].Config))
 	}
+	if rest[0] == "output" && len(rest) == 1 && l.answersText(i) {
+		return expr.Shape{Types: []string{"string"}}
+	}
 	if typ := typesOut[t.Executes()][rest[0]]; typ != "" && len(rest) == 1 {
 		return expr.Shape{Types: []string{typ}}
 	}
 	return expr.Shape{}
+}
+
+// answersText reports whether the output of a node is the text of a model.
+func (l *linter) answersText(i int) bool {
+	n := &l.def.Nodes[i]
+	t := l.Types[n.TypeID]
+	config := t.Configure(n.Config)
+	return t.Made == nil && t.Executes() == node.TypeCallPrompt && n.EnvelopeContract == nil && !isSet(config, "envelopeContract") && !isSet(config, "envelopeType")
 }
 
 // outputSchema returns the schema of the port output of a model node; nil if it is unknown.
@@ -190,6 +202,9 @@ func shapeOf(schema map[string]any) (s expr.Shape) {
 				add(text)
 			}
 		}
+		if slices.Equal(s.Types, []string{"number"}) {
+			s.Whole, s.Least, s.Most = schema["type"] == "integer", numberOf(schema["minimum"]), numberOf(schema["maximum"])
+		}
 		return s
 	}
 	if len(values) > maxMembers {
@@ -206,6 +221,15 @@ func shapeOf(schema map[string]any) (s expr.Shape) {
 		add(typ)
 	}
 	return s
+}
+
+// numberOf returns a number of a parsed document; nil if it is none.
+func numberOf(v any) *float64 {
+	n, err := strconv.ParseFloat(string(strictjson.Render(v)), 64)
+	if err != nil {
+		return nil
+	}
+	return &n
 }
 
 // readShape returns what is known of a value that an expression of a node reads.

@@ -137,6 +137,13 @@ func isRef(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '{' || json.Unmarshal(raw, &id) == nil && strings.HasPrefix(id, refScheme))
 }
 
+// HasReference reports whether a node's config refers to a template in a form that every host reads: each
+// reference but a bare promptId.
+func HasReference(config json.RawMessage) bool {
+	slots, found := readSlots(config, false)
+	return len(slots)+len(found) > 0
+}
+
 // conflicts returns the texts that two members of the config both set.
 func (c nodeConfig) conflicts(slots []slot) (found []Problem) {
 	has := func(path string) bool { return slices.ContainsFunc(slots, func(s slot) bool { return s.path == path }) }
