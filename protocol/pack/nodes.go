@@ -29,8 +29,8 @@ type NodeType struct {
 	Contract              *workflow.EnvelopeContract
 	// ContractFile is the contract's path within the pack.
 	ContractFile string
-	Needs                 modelgate.Needs
-	Secrets               []Secret
+	Needs        modelgate.Needs
+	Secrets      []Secret
 	// Requires are the capabilities that the host's runtime must provide.
 	Requires []string
 	// Sensitive are the output ports with masked values.

@@ -138,8 +138,10 @@ func TestPackMistakes_AreNotFoundInSoundPacks(t *testing.T) {
 	for name, m := range map[string]packMistake{
 		"as it is":         {file: "pack.json"},
 		"with own members": {file: "pack.json", old: `"role":"side-effect"`, by: `"role":"side-effect","configSchemaRef":"c.json","outputs":{"output":{"sensitive":true,"label":"Answer"}}`, more: map[string]string{"c.json": `{"type":"object","properties":{"tone":{"type":"string"}}}`, "waybill.json": strings.Replace(deskOwn, `"prompt"`, `"x-note":"mine","tone":"kind","prompt"`, 1)}},
-		"with an open schema": {file: "pack.json", old: `"role":"side-effect"`, by: `"role":"agent","configSchemaRef":"c.json"`, more: map[string]string{"c.json": `{"type":"object","patternProperties":{"^t":true}}`,
-			"waybill.json": strings.Replace(deskOwn, `"prompt"`, `"tone":"kind","prompt"`, 1)}},
+		"with an open schema": {file: "pack.json", old: `"role":"side-effect"`, by: `"role":"agent","configSchemaRef":"c.json"`, more: map[string]string{
+			"c.json":       `{"type":"object","patternProperties":{"^t":true}}`,
+			"waybill.json": strings.Replace(deskOwn, `"prompt"`, `"tone":"kind","prompt"`, 1),
+		}},
 		"without the members that authors set": {file: "pack.json", more: map[string]string{"waybill.json": `{"nodes":{"vendor.acme.sort":{"base":"core.ai.structuredOutput","config":{"system":"x"}}}}`}},
 		"with another engine":                  {file: "pack.json", old: `{"openwop":">=1.0"}`, by: `{"openwop":">=1.0","node":">=20"}`},
 	} {

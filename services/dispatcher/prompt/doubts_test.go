@@ -13,7 +13,7 @@ func TestDoubts_FindWhatAnAuthorProbablyDidNotMean(t *testing.T) {
 		return `{"templateId":"w","version":"1.0.0","kind":"user","text":"` + text + `","variables":` + variables + `}`
 	}
 	for doc, want := range map[string][]string{
-		template("Hello {{nmae}}", name):                    {"/text", "did you mean name?", "/variables/0/name", "no place"},
+		template("Hello {{nam}}", name):                     {"/text", "did you mean name?", "/variables/0/name", "no place"},
 		template("Hello", name):                             {"/variables/0/name", "no place for the variable name"},
 		template("{{name}} {{name.first}}", name):           {"/text", "{{name.first}} stays as it is"},
 		template("Hello {name}", name):                      {"/text", "{name} stays as it is; write {{name}}"},
