@@ -61,8 +61,10 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 .PHONY: run
-run: build ## build, start the whole host, and run the example once
-	bin/waybill dev --demo
+run: ## build, start the whole host, and run the example once
+	@test -x bin/waybill || echo 'building bin/waybill; the first time this takes one to five minutes'
+	@$(MAKE) --no-print-directory build
+	@bin/waybill dev --demo || test $$? -eq 130
 
 .PHONY: build
 build: ## build bin/waybill, the binary under test of all targets

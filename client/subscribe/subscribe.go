@@ -39,6 +39,9 @@ type Config struct {
 	// the error, and the frame that marks the run is redelivered to the next reader. Without Seen, events
 	// that earlier processes were meant to read are not reported.
 	Missed func(ctx context.Context, missed *MissedError) error
+	// Unavailable is called each time the server does not deliver, before Run tries again; nil disables
+	// it.
+	Unavailable func(err error)
 }
 
 // MissedError means that the log no longer has events that were not handled. The API of the host has
@@ -74,7 +77,7 @@ type Event struct {
 // and will be redelivered.
 type Handler func(ctx context.Context, e Event) error
 
-// Subscription reads with one durable consumer.
+// Subscription reads with one durable consumer. It is for one goroutine.
 type Subscription struct {
 	cfg      Config
 	consumer jetstream.Consumer
@@ -121,8 +124,15 @@ const pullFor = 30 * time.Second
 // pause is the wait before retrying an unavailable server.
 const pause = time.Second
 
-// Run passes events to handle until ctx ends, which is not an error, or handle fails. A damaged
-// frame is an error too, unless Config.Damaged returns nil.
+// Run passes events to handle until ctx ends, which is not an error. It returns:
+//   - the error of handle, Config.Seen, Config.Damaged or Config.Missed. The event, or the whole frame, is
+//     delivered again: to the next Run, or to another reader of the consumer;
+//   - the error of a damaged frame, and a MissedError, if Config has no function for it;
+//   - jetstream.ErrConsumerNotFound or ErrConsumerDeleted if the consumer was deleted;
+//   - nats.ErrConnectionClosed if the connection was closed.
+//
+// Everything else, such as a server without a leader, is tried again each second; see
+// Config.Unavailable.
 func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 	for ctx.Err() == nil {
 		pull, cancel := context.WithTimeout(ctx, pullFor)
@@ -137,9 +147,8 @@ func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrConsumerDeleted), errors.Is(err, jetstream.ErrConsumerNotFound):
 			return fmt.Errorf("subscribe: %w", err)
 		case err != nil:
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause):
+			if err := s.await(ctx, err); err != nil {
+				return err
 			}
 			continue
 		}
@@ -152,12 +161,31 @@ func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 	return nil
 }
 
-// ackTimeout limits an acknowledgement, also after ctx has ended, because the event was handled.
-const ackTimeout = 5 * time.Second
+// await waits before the next pull. It returns an error if the consumer was deleted: a server that has
+// none answers like one that is unavailable.
+func (s *Subscription) await(ctx context.Context, cause error) error {
+	asking, cancel := context.WithTimeout(ctx, answerTimeout)
+	_, err := s.consumer.Info(asking)
+	cancel()
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	if s.cfg.Unavailable != nil && ctx.Err() == nil {
+		s.cfg.Unavailable(cause)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+	return nil
+}
+
+// answerTimeout limits a question about the consumer, and an acknowledgement, also after ctx has ended, because the event was handled.
+const answerTimeout = 5 * time.Second
 
 // ack acknowledges a message. If the acknowledgement is lost, the redelivery is skipped.
 func (s *Subscription) ack(ctx context.Context, m jetstream.Msg) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	_ = m.DoubleAck(ctx)
 }

@@ -335,3 +335,19 @@ func TestRun_ReportsNothingOfRunsBeforeIt(t *testing.T) {
 	require.Equal(t, []string{"later"}, all)
 	require.Equal(t, []string{"c/0", "c/1"}, s.list[len(s.list)-2:])
 }
+
+func TestRun_EndsWhenItsConsumerIsGone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.consumer(natsperm.Consumer{Tenant: tenant})
+	s, err := subscribe.Open(t.Context(), r.nc, subscribe.Config{Tenant: tenant})
+	require.NoError(t, err)
+	api, err := js.New(r.nc)
+	require.NoError(t, err)
+	require.NoError(t, api.DeleteConsumer(t.Context(), subject.Stream, subject.Consumer(tenant, subject.DefaultConsumer)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = s.Run(ctx, func(context.Context, subscribe.Event) error { return nil })
+	require.ErrorIs(t, err, js.ErrConsumerNotFound)
+	require.NoError(t, ctx.Err())
+}

@@ -1,5 +1,5 @@
-// Package gcpace trades memory for processor time as long as there is little of the first: a small heap may grow to
-// several times what lives in it before it is collected, a large one only to twice that.
+// Package gcpace sets GOGC by the size of the live heap: a small heap may grow to several times its live
+// size before it is collected, which saves processor time; a large one grows as without this package.
 package gcpace
 
 import (
@@ -8,46 +8,47 @@ import (
 	"runtime/metrics"
 )
 
-// Start has the heap collected when it reaches goal bytes, or twice what lived after the collection before where that
-// is more; and when it has grown by most percent, if that comes first. It goes on for as long as the process does.
-func Start(goal uint64, most int) {
-	p := &pacer{goal: goal, most: most}
-	debug.SetGCPercent(p.percent(live()))
+// Start sets GOGC after each collection, until the process ends: so that the next collection begins when
+// the heap reaches goal bytes, but with at least the runtime's default and at most maxPercent.
+func Start(goal uint64, maxPercent int) {
+	p := &pacer{goal: goal, maxPercent: maxPercent}
+	debug.SetGCPercent(p.percent(liveBytes()))
 	p.await()
 }
 
 type pacer struct {
-	goal uint64
-	most int
+	goal       uint64
+	maxPercent int
 }
 
-// beat is garbage from the start: its cleanup runs at each collection. It has a pointer, because
-// small values without one share their memory with others.
-type beat struct{ _ *pacer }
+// trigger is unreachable at once, so its cleanup runs at each collection. It has a pointer, because small
+// values without one share their memory with others.
+type trigger struct{ _ *pacer }
 
+// await sets GOGC at the end of the next collection.
 func (p *pacer) await() {
-	runtime.AddCleanup(&beat{}, func(p *pacer) {
-		debug.SetGCPercent(p.percent(live()))
+	runtime.AddCleanup(&trigger{}, func(p *pacer) {
+		debug.SetGCPercent(p.percent(liveBytes()))
 		p.await()
 	}, p)
 }
 
-// usual is GOGC's own default: less would cost more than it saves.
-const usual = 100
+// defaultPercent is the runtime's GOGC: less would cost more processor time than this package saves.
+const defaultPercent = 100
 
-// percent is how much may come to what lives.
+// percent returns the GOGC for a live heap.
 func (p *pacer) percent(live uint64) int {
 	if live == 0 {
-		return p.most
+		return p.maxPercent
 	}
 	if live >= p.goal {
-		return usual
+		return defaultPercent
 	}
-	return int(min(max((p.goal-live)*100/live, usual), uint64(p.most))) //nolint:gosec // G115: at most most
+	return int(min(max((p.goal-live)*100/live, defaultPercent), uint64(p.maxPercent))) //nolint:gosec // G115: at most maxPercent
 }
 
-// live is how many bytes the last collection has left.
-func live() uint64 {
+// liveBytes returns the size of the heap after the last collection.
+func liveBytes() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()

@@ -12,7 +12,7 @@ import (
 
 func TestPercent_GrowsToTheGoalWithinItsBounds(t *testing.T) {
 	t.Parallel()
-	p := &pacer{goal: 120 << 20, most: 300}
+	p := &pacer{goal: 120 << 20, maxPercent: 300}
 	for live, want := range map[uint64]int{
 		0:         300,
 		10 << 20:  300, // to 40 MB

@@ -116,12 +116,12 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 		select {
 		case <-loaded: // a ready dispatcher runs the definitions of its files
 		default:
-			return errors.New("it reads the workflow definitions")
+			return errors.New("loading the workflow definitions")
 		}
 		select {
 		case <-s.Executes():
 		default:
-			return errors.New("it starts to carry out runs")
+			return errors.New("the dispatcher is starting")
 		}
 		return p.stores.Connected(ctx)
 	}, peers.Check)

@@ -63,7 +63,7 @@ func DefaultExecution() Execution {
 	def := dispatcher.DefaultConfig()
 	return Execution{
 		Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
-		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
+		Lease: def.Lease.Duration, DrainTimeout: 30 * time.Second, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
 		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
 		MaxHandedOut: jetstream.DefaultConfig().MaxPending, AIEnvelope: true,
 		AssetMemory: model.DefaultAssetMemory,

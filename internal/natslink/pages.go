@@ -79,7 +79,7 @@ func ShortPage(ctx context.Context, nc *nats.Conn, stream, subject string, from 
 }
 
 // errSilent: a server did not answer, or stopped within its answer.
-var errSilent = errors.New("the server says nothing")
+var errSilent = errors.New("the server did not answer")
 
 // question is the request for a page: a number of messages of a subject, from a position on.
 // Messages after the last position are not needed.

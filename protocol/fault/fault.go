@@ -1,8 +1,8 @@
 // Package fault defines the errors of the protocol: a code, a sentence for people, and details for
 // programs.
 //
-// Domain code returns *Error. Table maps each code to HTTP and gRPC, once; the transports convert
-// with it and contain no mapping of their own. The JSON form is the canonical error envelope
+// Domain code returns [*Error]. [Lookup] returns the HTTP and gRPC status of a code; the transports
+// have no mapping of their own. The JSON form is the canonical error envelope
 // {error, message, details?} (OpenWOP host contract §9.1).
 package fault
 

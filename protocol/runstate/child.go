@@ -40,7 +40,7 @@ type Wait struct {
 	since       string
 }
 
-// Waits returns the longest open wait: for an answer of the run's own, or one of a child's; nil:
+// Waits returns the longest open wait: for an answer of the run's own, or one of a child's; nil if there is
 // none.
 func (s *State) Waits() *Wait {
 	var first *Wait

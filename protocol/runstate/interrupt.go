@@ -13,9 +13,8 @@ import (
 // Interrupt is a question of a node to a person or an external system.
 type Interrupt struct {
 	*interrupt.Pending
-	// Resolved: the question was answered or rejected, or it expired. ResumeValue is the answer;
-	// nil:
-	// none.
+	// Resolved: the question was answered or rejected, or it expired. ResumeValue is the answer; nil if
+	// there is none.
 	Resolved    bool
 	ResumeValue json.RawMessage
 }

@@ -60,9 +60,10 @@ type Node struct {
 	// the
 	// run's limit.
 	TimeoutMs int64
-	// Held: the effect of the running attempt has not begun.
+	// Held: no call of the running attempt is in flight. Its effect has not begun, or waits before
+	// its next call.
 	Held bool
-	// Chunked: the running attempt has emitted partial output.
+	// Chunked: the running attempt has emitted partial output since it was last held.
 	Chunked bool
 	// Rounds counts the model calls of the running attempt whose usage is recorded.
 	Rounds int

@@ -1,8 +1,11 @@
 package ownership
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -170,5 +173,39 @@ func TestDrain_SecondSignalEndsAtOnce(t *testing.T) {
 	t.Logf("the process ended %s after the first signal", time.Since(signaled).Round(time.Millisecond))
 	events := r.completed(t)
 	r.interrupted(t, d, signaled)
+	r.checkOwners(t, events)
+}
+
+// Calls that wait for a provider's limit when their dispatcher is signaled are made elsewhere, although
+// others are still in flight here. The dispatcher begins none of them.
+func TestDrain_CallsThatWaitForALimitAreMadeElsewhere(t *testing.T) {
+	s := pick(t, size{16, 12, 100 * time.Millisecond}, size{64, 48, 5 * time.Second})
+	together(t)
+	file := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"providers":{"lab":{"maxConcurrent":4}}}`), 0o600))
+	r := newRig(t, s, same(2, "--lease", "15s", "--provider-settings", file)...)
+	d, other := r.dispatchers[0], r.dispatchers[1]
+	release := sync.OnceFunc(r.hold())
+	t.Cleanup(release) // the servers of a failed test wait for their calls
+	other.Kill()
+	r.start(t, askOnce, s.runs)
+	r.busy(t, 0, 2)
+	other.Launch()
+	signaled := terminate(t, d)
+	draining(t, d)
+	drained := time.Now()
+	r.busy(t, 1, 1)
+	began := r.calls(func(c call) bool { return c.by == name(1) })[0].began
+	t.Logf("the first waiting call is made elsewhere %s after the signal", began.Sub(signaled).Round(time.Millisecond))
+	require.Less(t, began.Sub(signaled), handover+noise(t))
+	require.NotZero(t, r.active(name(0)), "calls are still in flight")
+	release()
+	exits(t, d, time.Minute)
+	for _, c := range r.calls(func(c call) bool { return c.by == name(0) }) {
+		require.True(t, c.answered, "the process waits for its calls: %+v", c)
+		require.False(t, c.began.After(drained), "it begins no further call: drains at %s: %+v", drained, c)
+	}
+	events := r.completed(t)
+	r.once(t, s.runs)
 	r.checkOwners(t, events)
 }

@@ -32,7 +32,13 @@ const (
 	charge   = "charge"
 	classify = "classify"
 	sleep    = "sleep"
+	// branches has a model call, a tool call, and a branch that waits, records a text and then calls a
+	// tool, all parallel.
+	branches = "branches"
 )
+
+// branchWait is the wait of the workflow branches.
+const branchWait = 4 * time.Second
 
 // ticket is the kind of envelope that classify asks for.
 const (
@@ -55,11 +61,17 @@ func workflows() []string {
 	ask := func(id, suffix string) string {
 		return node(id, "core.ai.callPrompt", `{"prompt":"Say a word about [id:{{id}}`+suffix+`]."}`, "{}")
 	}
+	pay := func(id, suffix string) string {
+		return node(id, "core.mcp.callTool", `{"server":"bank","tool":"charge","arguments":{"id":"{{id}}`+suffix+`"}}`, `{"id":{"type":"variable","variableName":"id"}}`)
+	}
 	return []string{
+		workflow(branches, ask("a", "-1")+","+pay("b", "-2")+","+node("w", "core.delay", fmt.Sprintf(`{"delayMs":%d}`, branchWait.Milliseconds()), "{}")+","+
+			node("v", "core.identity", "{}", `{"x":{"type":"expression","expression":"\"a text that is redacted\""}}`)+","+pay("c", "-3"),
+			`{"id":"e1","sourceNodeId":"w","targetNodeId":"v"},{"id":"e2","sourceNodeId":"v","targetNodeId":"c"}`),
 		workflow(askOnce, ask("a", ""), ""),
 		workflow(askTwice, ask("a", "-1")+","+ask("b", "-2"), `{"id":"e","sourceNodeId":"a","targetNodeId":"b"}`),
 		workflow(classify, node("a", "core.ai.callPrompt", `{"envelopeType":"`+ticket+`","turn":"payload","prompt":"File [id:{{id}}]."}`, "{}"), ""),
-		workflow(charge, node("a", "core.mcp.callTool", `{"server":"bank","tool":"charge","arguments":{"id":"{{id}}"}}`, `{"id":{"type":"variable","variableName":"id"}}`), ""),
+		workflow(charge, pay("a", ""), ""),
 		workflow(sleep, node("a", "core.delay", "{}", "{}"), ""),
 	}
 }

@@ -28,9 +28,6 @@ type options struct {
 	readyFile string
 }
 
-// drainTimeout is the default of --drain-timeout: a terminal should get its prompt back soon.
-const drainTimeout = 5 * time.Second
-
 // Command runs the whole host.
 func Command() *cobra.Command { return Program().Command }
 
@@ -65,7 +62,8 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f, h := c.Flags(), &o.host
 	h.Public.Reflection = true // for grpcurl during development; in production it is off (OpenWOP host contract §9.4)
 	hostflags.Public(f, &h.Public)
-	hostflags.Execution(f, &h.Execution, drainTimeout)
+	h.Execution.DrainTimeout = 5 * time.Second // a terminal should get its prompt back soon
+	hostflags.Execution(f, &h.Execution)
 	hostflags.Envelopes(f, &h.Envelopes)
 	hostflags.Secrets(f, &h.Secrets)
 	hostflags.Telemetry(f, &h.Telemetry)

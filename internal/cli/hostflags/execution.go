@@ -1,8 +1,6 @@
 package hostflags
 
 import (
-	"time"
-
 	"github.com/spf13/pflag"
 
 	"waybill.dev/waybill/internal/host"
@@ -12,13 +10,13 @@ import (
 	"waybill.dev/waybill/internal/host/tools"
 )
 
-// Execution are the flags of what executes runs. drain is how long it may take to stop.
-func Execution(f *pflag.FlagSet, o *host.Execution, drain time.Duration) {
+// Execution are the flags of what executes runs. Their defaults are in o.
+func Execution(f *pflag.FlagSet, o *host.Execution) {
 	f.StringArrayVar(&o.Workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
 	f.StringVar(&o.Packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served, their node types executed, and their prompt templates filled in")
 	f.StringArrayVar(&o.RuntimeCapabilities, "runtime-capability", nil, "id of a runtime capability that pack nodes may require (repeatable)")
 	f.DurationVar(&o.Lease, "lease", o.Lease, "time without a renewal after which other dispatchers take over a dispatcher's runs")
-	f.DurationVar(&o.DrainTimeout, "drain-timeout", drain, "on SIGTERM, how long to wait for running calls before releasing their runs; a second signal exits immediately")
+	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "on SIGTERM, how long to wait for running calls before releasing their runs; a second signal exits immediately")
 	f.IntVar(&o.MaxRuns, "max-runs", o.MaxRuns, "maximum runs a dispatcher executes concurrently, excluding sleeping and waiting runs; another eighth, at least 1, is reserved for tenants below their share")
 	RunLimits(f, &o.RunLimits)
 	f.DurationVar(&o.QuestionTimeout, "question-timeout", 0, "time limit for answers to a model's questions if its node sets none; without an answer the node fails; 0 means no limit")

@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/cli/hostflags"
@@ -10,9 +8,6 @@ import (
 	"waybill.dev/waybill/internal/host/natsstore"
 	"waybill.dev/waybill/protocol/workflow"
 )
-
-// drainTimeout is the default of --drain-timeout.
-const drainTimeout = 30 * time.Second
 
 func dispatcherCommand() hostflags.Program {
 	var log hostflags.Log
@@ -49,7 +44,7 @@ others take over its runs after --lease.`,
 	hostflags.ColdStore(f, &o.Cold)
 	hostflags.HotWindow(f, &o.HotWindow)
 	f.BoolVar(&o.GiveUpSealed, "give-up-lost-runs", false, "give up the sealed runs that the cold store lacks, after a loss of it without a backup; for one start")
-	hostflags.Execution(f, &o.Execution, drainTimeout)
+	hostflags.Execution(f, &o.Execution)
 	hostflags.AIEnvelope(f, &o.Execution.AIEnvelope)
 	f.BoolVar(&o.Execution.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	return hostflags.Checked(c, &log, o.Check)

@@ -53,7 +53,7 @@ func (o *Address) Check() error {
 		errs = append(errs, checkNATS(o.URL))
 	}
 	if o.Creds != "" && o.NKey != "" {
-		errs = append(errs, errors.New("--nats-creds, --nats-nkey: each says who connects; give one of them"))
+		errs = append(errs, errors.New("--nats-creds and --nats-nkey exclude each other; give one of them"))
 	}
 	if (o.Cert == "") != (o.Key == "") {
 		errs = append(errs, errors.New("--nats-cert and --nats-key belong together; give both or neither"))

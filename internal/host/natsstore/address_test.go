@@ -71,7 +71,7 @@ func TestNATSAddress_RejectsContradictorySettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	for want, o := range map[string]Address{
-		"--nats-creds, --nats-nkey":                {Creds: file, NKey: file},
+		"--nats-creds and --nats-nkey exclude":     {Creds: file, NKey: file},
 		"--nats-cert and --nats-key":               {Cert: file},
 		"--nats-ca: open":                          {CA: "no-such-file"},
 		"--log-in-sync 4: want 0 to 3":             {Replicas: 3, InSync: 4},

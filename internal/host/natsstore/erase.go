@@ -26,7 +26,7 @@ type erasable struct {
 }
 
 func annotationsBucket() jetkv.Config {
-	return jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs", Erasable: true}
+	return jetkv.Config{Bucket: "waybill_annotations", Description: "annotations of runs", Erasable: true}
 }
 
 // deskBucket has the keys view.TENANT.OWNER.ID and assignee.TENANT.RUN.QUESTION.

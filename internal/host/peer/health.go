@@ -34,7 +34,7 @@ func (w *Watch) Check(ctx context.Context) error {
 		case s.failure != nil:
 			w.log.Warn("another service is away", "peer", s.name, "error", s.failure)
 		default:
-			w.log.Info("another service is there", "peer", s.name)
+			w.log.Warn("another service is there", "peer", s.name) // at the level of the warning that it ends
 		}
 	}
 	return w.report(func(s *service) bool { return s.failure != nil })

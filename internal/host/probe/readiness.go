@@ -32,8 +32,8 @@ func (r Readiness) Watch(ctx context.Context) error {
 		before := r.Serving.Reason()
 		r.Serving.Set(err)
 		if !checked || (before == nil) != (err == nil) {
+			r.report(err, checked)
 			checked = true
-			r.report(err)
 		}
 		if err == nil && !ready {
 			ready = true
@@ -50,15 +50,19 @@ func (r Readiness) Watch(ctx context.Context) error {
 	return nil
 }
 
-func (r Readiness) report(err error) {
+// report reports a change. again means that an earlier one was reported.
+func (r Readiness) report(err error, again bool) {
 	if r.Changed != nil {
 		r.Changed(err)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		r.Log.Warn("not serving", "error", err)
-		return
+	case again:
+		r.Log.Warn("serving") // at the level of the warning that it ends
+	default:
+		r.Log.Info("serving")
 	}
-	r.Log.Info("serving")
 }
 
 // Times of the health checks.

@@ -31,7 +31,7 @@ var ErrUnavailable = errors.New("cold store unavailable")
 
 // ErrLacking means that a store lacks runs, or writes, that it had. It is an ErrUnavailable, and ends when the
 // store is restored.
-var ErrLacking = fmt.Errorf("%w: it lacks what it had", ErrUnavailable)
+var ErrLacking = fmt.Errorf("%w: stored runs are missing", ErrUnavailable)
 
 // ErrDamaged means that a part of a store cannot be read, now or later. It is a frame.ErrDamaged.
 var ErrDamaged = fmt.Errorf("%w: cold store damaged", frame.ErrDamaged)

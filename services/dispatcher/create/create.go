@@ -255,7 +255,7 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 		return nil, err
 	}
 	if clean.CallbackURL != rec.CallbackURL {
-		return nil, fault.InvalidBody("/callbackUrl", "holds what this host knows, or takes, for a secret, and would not keep; name the run in another way")
+		return nil, fault.InvalidBody("/callbackUrl", "contains a secret, which this host does not record; use a URL without one")
 	}
 	return marshalRecord(&clean)
 }

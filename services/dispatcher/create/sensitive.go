@@ -26,7 +26,7 @@ func (s *Starter) CheckMaskable(def *workflow.Definition) error {
 	}
 	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be recorded"
 	if s.deps.Cleartext == nil {
-		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no place to keep them in").
+		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no store for them").
 			With("requiredCapability", "masking")
 	}
 	if n, refused := node.FindUnmaskable(def, node.CurrentOf(s.deps.Types)); refused {

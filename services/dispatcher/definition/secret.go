@@ -18,7 +18,7 @@ const maxPlaces = 10
 func NewSecretFault(given, redacted []byte) error {
 	var a, b any
 	if json.Unmarshal(given, &a) != nil || json.Unmarshal(redacted, &b) != nil {
-		return fault.New(fault.ValidationError, "the definition holds a secret of this host, or what looks like one")
+		return fault.New(fault.ValidationError, "the definition contains a secret, or what looks like one")
 	}
 	places := differences("", a, b)
 	where := "the document"
@@ -26,14 +26,14 @@ func NewSecretFault(given, redacted []byte) error {
 		where = places[0]
 	}
 	return fault.New(fault.ValidationError,
-		"%s: the definition holds a secret of this host, or what looks like one, in %d place(s); a workflow is shown as it was given and must not hold any", where, len(places)).
+		"%s: the definition contains a secret, or what looks like one, in %d place(s); workflows are stored and shown as they are: use a reference to a secret", where, len(places)).
 		With("problems", secretProblems(places[:min(len(places), maxPlaces)]))
 }
 
 func secretProblems(places []string) []fault.Problem {
 	out := make([]fault.Problem, len(places))
 	for i, at := range places {
-		out[i] = fault.Problem{Path: at, Message: "a secret of this host, or what looks like one"}
+		out[i] = fault.Problem{Path: at, Message: "a secret, or what looks like one"}
 	}
 	return out
 }

@@ -58,16 +58,16 @@ func (s *session) takeAdmittedSteps(ctx context.Context, draining bool) (effects
 		if draining && len(next) > 0 {
 			return nil, nil, s.releaseRun(ctx) // the pending events are dropped: the next dispatcher derives the same ones
 		}
-		if err := s.awaitLease(ctx, next); err != nil { // checked before the log records their start
-			return nil, nil, err
+		if len(next) > 0 { // before the log records their start
+			if err := s.exec.awaitLease(ctx, s.claim.process); err != nil {
+				return nil, nil, err
+			}
 		}
 		planned = append(planned, next...)
 		refused, err := s.admitEffects(ctx, next)
 		if err != nil {
-			for _, e := range planned { // the frame of another effect's result records that they were not sent
-				s.machine.ReleaseEffects(e.NodeID)
-			}
-			return nil, nil, s.finishIfUnreachable(ctx, err)
+			s.releaseEffects(planned...)
+			return nil, nil, err
 		}
 		if len(refused) == 0 {
 			break

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -69,7 +70,9 @@ func (l *limiter) set(limit int) {
 func limitedRig(t *testing.T, l *limiter, nodes string, edges ...string) (r *rig, calls *callCount) {
 	t.Helper()
 	r, calls = newRig(t, nil, nil), &callCount{of: map[string]int{}}
-	r.limiter = l
+	if l != nil {
+		r.limiter = l
+	}
 	r.moreTypes = node.Catalog{node.TypeSideEffect: {ID: node.TypeSideEffect, Class: node.Effect}}
 	r.defs, r.models = define(t, nodes, edges...), calls.models()
 	r.exec = r.executor(r.defs, r.models)
@@ -82,6 +85,8 @@ type callCount struct {
 	of map[string]int
 	// during is called within a call; nil does nothing.
 	during func(ctx context.Context, id string)
+	// interrupt are the nodes whose call could not be sent.
+	interrupt map[string]bool
 }
 
 func (c *callCount) models() models {
@@ -94,6 +99,9 @@ func (c *callCount) models() models {
 		}
 		if ctx.Err() != nil {
 			return model.Result{Interrupted: context.Cause(ctx)}
+		}
+		if c.interrupt[t.Input.NodeID] {
+			return model.Result{Interrupted: errors.New("not sent"), Unsent: true}
 		}
 		return model.Result{Output: node.Output{}}
 	}

@@ -32,6 +32,15 @@ type disked struct {
 	// kept is the last position that survives a power failure.
 	kept   uint64
 	broken bool
+	// failures is how often a sync fails from now on.
+	failures int
+}
+
+// breakFor makes the next syncs fail.
+func (d *disked) breakFor(syncs int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failures = syncs
 }
 
 func (d *disked) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
@@ -44,6 +53,10 @@ func (d *disked) Keep(_ context.Context, pos uint64) error {
 	time.Sleep(syncTime) //nolint:forbidigo // in a bubble
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.failures > 0 {
+		d.failures--
+		return errors.Join(runlog.ErrUnavailable, errDisk)
+	}
 	if d.broken {
 		return errors.Join(runlog.ErrUnavailable, errDisk)
 	}

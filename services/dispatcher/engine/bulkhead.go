@@ -31,29 +31,33 @@ func (e *Executor) contain(runID string, f func() error) error {
 // panicMessage is the message of a run that ended because of a panic.
 const panicMessage = "the run failed inside the host; its operator finds the cause in the host's log"
 
-// endPanicked ends a run whose execution panicked. Errors: lifecycle.ErrPanic if ending it panics,
-// too, frame.ErrDamaged, and those of the log.
+// endPanicked ends a run whose execution panicked, unless another live dispatcher owns it: that one
+// may be of a release without the defect. Errors: lifecycle.ErrPanic if ending it panics, too,
+// frame.ErrDamaged, those of checkOwnership, and those of the log.
 func (e *Executor) endPanicked(ctx context.Context, r subject.Run, pos uint64) error {
-	if _, head, err := e.load(ctx, r); err == nil {
-		if err := e.checkOwnership(ctx, r, pos, head.Ownership); err != nil {
-			return err
-		}
-	}
-	return e.endWithRetries(ctx, ending{run: r, writer: e.newWriter(), apply: func(m *machine.Machine) {
-		now := e.deps.Clock()
-		switch m.State().Status {
-		case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these states
-			m.Cancel(now, wire.CancelNote{Reason: string(fault.InternalError), By: "system"})
-		default:
-			m.EndFailed(now, panicMessage)
-		}
-	}})
+	return e.endWithRetries(ctx, ending{
+		run:    r,
+		writer: e.newWriter(),
+		mayEnd: func(o frame.Ownership) error { return e.checkOwnership(ctx, r, pos, o) },
+		apply: func(m *machine.Machine) {
+			now := e.deps.Clock()
+			switch m.State().Status {
+			case wire.StatusPaused, wire.StatusCancelling: // run.failed may not follow these states
+				m.Cancel(now, wire.CancelNote{Reason: string(fault.InternalError), By: "system"})
+			default:
+				m.EndFailed(now, panicMessage)
+			}
+		},
+	})
 }
 
 // ending ends a run outside of a session.
 type ending struct {
 	run    subject.Run
 	writer string
+	// mayEnd checks the ownership of the run; nil allows any. The frame follows the checked head, so
+	// another owner's claim in between makes the append conflict.
+	mayEnd func(o frame.Ownership) error
 	// apply makes the events that end the run.
 	apply func(m *machine.Machine)
 }
@@ -84,7 +88,8 @@ func (e *Executor) endOnce(ctx context.Context, end ending) error {
 	if err == nil {
 		err = e.contain(runID, func() error { return e.endWithDefinition(ctx, end, st, head) })
 	}
-	if err == nil || isTransient(err) || errors.Is(err, frame.ErrDamaged) || needsLaterEngine(err) {
+	switch {
+	case err == nil, isTransient(err), errors.Is(err, frame.ErrDamaged), needsLaterEngine(err), errors.Is(err, errElsewhere):
 		return err
 	}
 	return e.contain(runID, func() error { return e.endWithoutFold(ctx, end) })
@@ -120,6 +125,9 @@ func (e *Executor) endWithoutFold(ctx context.Context, end ending) error {
 		return err
 	}
 	st, head := runstate.New(rec), frames[len(frames)-1].Head()
+	for _, f := range frames {
+		head.Ownership = head.After(f)
+	}
 	st.Next, st.Status = head.Next, openStatus(frames)
 	return e.appendEnd(ctx, end, head, machine.NewWithoutDefinition(e.cfg.Limits, st))
 }
@@ -144,6 +152,11 @@ func openStatus(frames []*frame.Frame) wire.Status {
 }
 
 func (e *Executor) appendEnd(ctx context.Context, end ending, head frame.Head, m *machine.Machine) error {
+	if end.mayEnd != nil {
+		if err := end.mayEnd(head.Ownership); err != nil {
+			return err
+		}
+	}
 	end.apply(m)
 	at := entry{writer: end.writer, run: end.run, head: head, append: e.deps.Log.Append}
 	if _, err := e.append(ctx, at, m); err != nil {

@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/engine/cleartext"
 	"waybill.dev/waybill/services/dispatcher/engine/quarantine"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -306,4 +307,52 @@ func TestEndQuarantined_RefusesWhatCannotBeEnded(t *testing.T) {
 		_, err := r.exec.EndQuarantined(t.Context(), "other", "run_1", "", "ops")
 		require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
 	})
+}
+
+// goneStore has lost all clear values.
+type goneStore struct{ engine.CleartextStore }
+
+func (goneStore) Put(context.Context, subject.Run, int, string, []byte) error { return nil }
+func (goneStore) Get(context.Context, subject.Run, int, string) ([]byte, error) {
+	return nil, cleartext.ErrGone
+}
+func (goneStore) Erase(context.Context, subject.Run) error { return nil }
+
+// A delivery does not entitle a dispatcher to end a run that another live one executes, also if it
+// cannot fold the run: the owner may be of a release without the defect, or have the right key.
+func TestExecute_ARunOfAnotherLiveDispatcherIsNotEnded(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]engine.CleartextStore{
+		"its fold panics":           panickingStore{},
+		"its clear values are gone": goneStore{},
+	} {
+		for owner, dead := range map[string]bool{"alive": false, "dead": true} {
+			t.Run(name+", the owner is "+owner, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
+				r.cleartext, r.alive = store, true
+				if dead {
+					r.dead.Store("other", true)
+				}
+				r.exec = r.executor(r.defs, nil)
+				rec, err := json.Marshal(&wire.RunRecord{
+					RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, Masking: "mask",
+				})
+				require.NoError(t, err)
+				start := frame.NewStart(theRun, rec)
+				start.Pos, err = r.log.Append(t.Context(), start, 0)
+				require.NoError(t, err)
+				began := wire.Draft{Type: wire.EventRunStarted, Payload: json.RawMessage("{}")}.Place("run_1", 0, start.Stored)
+				claim := frame.New(theRun, subject.Step, start.Head(), []wire.Event{began}).By(frame.Claimed("other-1", 1, false))
+				claim.Pos, err = r.log.Append(t.Context(), claim, start.Pos)
+				require.NoError(t, err)
+				d, err := r.log.Next(t.Context())
+				require.NoError(t, err)
+				r.exec.Execute(t.Context(), seenBefore{d})
+				last, err := r.log.Last(t.Context(), theRun)
+				require.NoError(t, err)
+				require.Equal(t, dead, last.Kind == subject.End, "%s", last.Kind)
+			})
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/engine/cleartext"
 	"waybill.dev/waybill/services/dispatcher/machine"
@@ -36,6 +37,9 @@ func (e *Executor) spawn(ctx context.Context, parent *wire.RunRecord, effect mac
 			"a replay starts no runs: the log it follows has nothing recorded of this one"))
 	case e.deps.Children == nil:
 		return failedResult(fault.New(fault.CapabilityNotProvided, "this dispatcher cannot start runs for nodes"))
+	}
+	if err := callguard.Begin(ctx); err != nil {
+		return model.Result{Interrupted: err, Unsent: true}
 	}
 	c := effect.Spawn
 	err := e.deps.Children.StartChild(ctx, create.Child{

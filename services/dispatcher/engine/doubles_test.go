@@ -36,7 +36,7 @@ func (p *peers) Moved(_ context.Context, process, runID string, pos uint64) (eng
 }
 
 func (l living) Await(_ context.Context, process string) error {
-	if process != l.process {
+	if _, dead := l.dead.Load(process); dead || process != l.process {
 		return errors.New("lease lost")
 	}
 	return nil

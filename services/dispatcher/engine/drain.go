@@ -3,42 +3,74 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 )
 
-// A draining process lets running effects end, records their results, and starts no others. It
-// releases a run that needs another effect, or whose effects outlast the drain: one frame gives the
-// claim up and enqueues the run. Another dispatcher then continues without waiting for the lease.
+// A draining process lets calls in flight end, records their results, and begins no others. An effect
+// that waits for its next call ends, and its node is held. The process releases a run that needs
+// another call, or whose calls outlast the drain: one frame gives the claim up and enqueues the run.
+// Another dispatcher then continues without waiting for the lease.
 
 // errReleased: the run was released to the queue.
 var errReleased = errors.New("run released: this dispatcher is draining")
 
+// errQuiet ends the permission of effects to begin calls: the process drains, or the session ends.
+// Their nodes continue elsewhere.
+var errQuiet = errors.New("this dispatcher begins no further calls for the run")
+
 // drain is the state of a draining process.
 type drain struct {
-	// begun is closed when no effect may start any more, cut when running effects are cancelled.
-	begun, cut chan struct{}
+	// begun ends when no effect may begin a call any more; begin ends it.
+	begun context.Context //nolint:containedctx // the time in which calls may begin
+	begin context.CancelCauseFunc
+	// cut is closed when running effects are cancelled.
+	cut  chan struct{}
+	once *sync.Once
 }
 
-// Drain starts no more effects.
-func (e *Executor) Drain() { e.drainOnce.Do(func() { close(e.drain.begun) }) }
+func newDrain() drain {
+	d := drain{cut: make(chan struct{}), once: &sync.Once{}}
+	d.begun, d.begin = context.WithCancelCause(context.Background())
+	return d
+}
+
+// Drain starts no more effects. Effects that wait for their next call end.
+func (e *Executor) Drain() { e.drain.begin(errQuiet) }
 
 // Cut cancels the running effects and releases their runs. Call it after Drain.
-func (e *Executor) Cut() { e.cutOnce.Do(func() { close(e.drain.cut) }) }
+func (e *Executor) Cut() { e.drain.once.Do(func() { close(e.drain.cut) }) }
 
-func (e *Executor) draining() bool {
-	select {
-	case <-e.drain.begun:
-		return true
-	default:
-		return false
+func (e *Executor) draining() bool { return e.drain.begun.Err() != nil }
+
+// callGuard is the permission of a session's effects to begin calls.
+func (e *Executor) callGuard(process string) callguard.Guard {
+	return callguard.Guard{
+		Quiet: e.drain.begun,
+		Await: func(ctx context.Context) error { return e.awaitLease(ctx, process) },
 	}
 }
 
 // unsentTimeout limits the wait for cancelled effects to report whether they sent a request.
 const unsentTimeout = time.Second
+
+// endEffects waits for the effects in flight, and records their results, before a session ends
+// because of err: cancelled effects would have unknown outcomes. They begin no further calls. A
+// session that lost its run leaves it immediately.
+func (s *session) endEffects(ctx context.Context, err error) error {
+	switch {
+	case err == nil, ctx.Err() != nil, s.effects.running == 0 && len(s.unflushed.inputs) == 0:
+		return err
+	case errors.Is(err, runlog.ErrConflict), errors.Is(err, errLeaseLost), errors.Is(err, errReleased), errors.Is(err, errCancelling):
+		return err
+	}
+	s.effects.endCalls()
+	return errors.Join(err, s.finishEffects(ctx))
+}
 
 // finishEffects waits for the running effects and records their results. Errors: errReleased if the
 // drain's time is over and the run was released without them.
@@ -95,23 +127,18 @@ func (s *session) finishEffects(ctx context.Context) error {
 
 // recordResult appends the result of an effect.
 func (s *session) recordResult(ctx context.Context, d effectResult) error {
-	if err := s.applyResults(ctx, d); err != nil {
-		return err
-	}
+	s.applyResults(d)
 	return s.flushWithCatchUp(ctx)
 }
 
-// cancelEffects cancels the running effects and records which of them sent no request: their
-// outcome is known.
+// cancelEffects cancels the running effects. It records the results that arrive nevertheless, and
+// which effects have no call in flight: their outcome is known.
 func (s *session) cancelEffects(ctx context.Context) error {
 	s.effects.cancelAll()
 	for late := time.After(unsentTimeout); s.effects.running > 0; {
 		select {
 		case d := <-s.effects.port.results:
-			s.effects.received(d.effect)
-			if s.machine.IsCurrent(d.effect) && d.result.Unsent {
-				s.machine.ReleaseEffects(d.effect.NodeID)
-			}
+			s.applyResult(d)
 		case r := <-s.effects.port.requests:
 			r.done(context.Canceled)
 		case <-late:

@@ -32,8 +32,8 @@ type Config struct {
 	Limits machine.Limits
 	// AckWait is the time without an extension after which the queue delivers a run again.
 	AckWait time.Duration
-	// HoldResults is how long a session retries to record an effect's result while the log, the
-	// redactor or the acceptor is unreachable; 0 hands the run back immediately.
+	// HoldResults is how long a session with calls in flight, or with their results, retries while the
+	// log, the redactor or the acceptor is unreachable; 0 hands the run back immediately.
 	HoldResults time.Duration
 	// MaxBatch limits the calls, or results, of effects in one frame. With more than one, the order
 	// of their events depends on goroutine scheduling.
@@ -50,12 +50,9 @@ type Executor struct {
 	drain    drain
 	// announcements are changes of runs that other processes own; see Announce.
 	announcements chan announcement
-	// drainOnce and cutOnce guard the channels of drain.
-	drainOnce, cutOnce sync.Once
-
-	mu     sync.Mutex // guards what follows
-	active map[string]*activeRun
-	logged map[logKey]bool
+	mu            sync.Mutex // guards what follows
+	active        map[string]*activeRun
+	logged        map[logKey]bool
 	// failures counts consecutive failures caused by the run itself; see countFailure.
 	failures map[string]int
 }
@@ -99,7 +96,7 @@ func New(cfg Config, d Deps) *Executor {
 		active:        map[string]*activeRun{},
 		logged:        map[logKey]bool{},
 		failures:      map[string]int{},
-		drain:         drain{begun: make(chan struct{}), cut: make(chan struct{})},
+		drain:         newDrain(),
 	}
 }
 
@@ -283,7 +280,7 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 	defer release()
 	st, head, err := e.loadForDelivery(ctx, d.message, again)
 	if errors.Is(err, cleartext.ErrGone) {
-		return e.endWithoutCleartext(ctx, f.Run)
+		return e.endWithoutCleartext(ctx, f.Run, f.Pos)
 	}
 	if err != nil {
 		return err

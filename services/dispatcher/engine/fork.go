@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
 // Limits of a frame of copied history, in payload bytes and in events.
@@ -188,7 +188,7 @@ func (e *Executor) needsSource(st *runstate.State) bool {
 // guardReplay returns a context that forbids external calls if the run replays.
 func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 	if rec.Replays() {
-		return replayguard.Forbid(ctx)
+		return callguard.Forbid(ctx)
 	}
 	return ctx
 }
@@ -197,7 +197,7 @@ func guardReplay(ctx context.Context, rec *wire.RunRecord) context.Context {
 func (e *Executor) runModelTask(
 	ctx context.Context, rec *wire.RunRecord, effect machine.Effect, t model.Task, j journal,
 ) model.Result {
-	if rec.Replays() || replayguard.Check(ctx) != nil {
+	if rec.Replays() || callguard.Check(ctx) != nil {
 		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, effect.NodeID, effect.Attempt)}
 	}
 	return e.deps.Models.Run(ctx, t, j)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 )
@@ -13,8 +14,11 @@ type inflight struct {
 	// ctx is the lifetime of all effects; nil before the first one.
 	ctx    context.Context //nolint:containedctx // the effects' lifetime, ended by stop
 	cancel context.CancelFunc
-	port   writerPort
-	on     *goroutines
+	// guard is the permission of the process to begin calls. quieten ends that of these effects.
+	guard   callguard.Guard
+	quieten context.CancelCauseFunc
+	port    writerPort
+	on      *goroutines
 	// running is the number of effects whose results the writer has not received.
 	running int
 	effects map[attempt]cancellable
@@ -52,7 +56,10 @@ func (f *inflight) start(ctx context.Context, e machine.Effect, perform effectFu
 }
 
 func (f *inflight) open(ctx context.Context) {
-	f.ctx, f.cancel = context.WithCancel(ctx)
+	quiet, quieten := context.WithCancelCause(f.guard.Quiet)
+	guarded := callguard.With(ctx, callguard.Guard{Quiet: quiet, Await: f.guard.Await})
+	f.quieten = quieten
+	f.ctx, f.cancel = context.WithCancel(guarded)
 	f.port = writerPort{requests: make(chan request), results: make(chan effectResult), stopped: f.ctx.Done()}
 	f.on, f.effects = newGoroutines(f.ctx.Done()), map[attempt]cancellable{}
 }
@@ -76,6 +83,13 @@ func (f *inflight) cancelAll() {
 	}
 }
 
+// endCalls lets the effects begin no further calls.
+func (f *inflight) endCalls() {
+	if f.ctx != nil {
+		f.quieten(errQuiet)
+	}
+}
+
 // cancelDropped cancels the effects that the run no longer waits for, for example after a node
 // timeout. The writer drops their results.
 func (f *inflight) cancelDropped(isCurrent func(machine.Effect) bool) {
@@ -90,6 +104,7 @@ func (f *inflight) cancelDropped(isCurrent func(machine.Effect) bool) {
 func (f *inflight) stop() {
 	if f.ctx != nil {
 		f.cancel()
+		f.quieten(nil)
 		f.on.wait()
 	}
 }

@@ -106,15 +106,19 @@ func (e *Executor) clearEvents(ctx context.Context, f *frame.Frame) ([]wire.Even
 	return events, nil
 }
 
-// endWithoutCleartext ends a run whose clear values are lost. With masked values it would compute
-// something else.
-func (e *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error {
+// endWithoutCleartext ends a run whose clear values are lost, unless another live dispatcher, which may
+// have the right key, owns it. With masked values it would compute something else. pos is the
+// position of the delivered frame.
+func (e *Executor) endWithoutCleartext(ctx context.Context, r subject.Run, pos uint64) error {
 	frames, err := e.deps.Log.Run(ctx, r)
 	if err != nil {
 		return err
 	}
 	st, head, err := machine.Load(frames)
 	if err != nil {
+		return err
+	}
+	if err := e.checkOwnership(ctx, r, pos, head.Ownership); err != nil {
 		return err
 	}
 	plan, err := e.loadPlan(ctx, st)

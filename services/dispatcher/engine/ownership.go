@@ -178,6 +178,15 @@ func (e *Executor) sendAnnouncement(ctx context.Context, a announcement) {
 	}
 }
 
+// awaitLease returns once a process may start effects. Errors: errLeaseLost, and the cause of ctx.
+func (e *Executor) awaitLease(ctx context.Context, process string) error {
+	err := e.deps.Leases.Await(ctx, process)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errLeaseLost, err)
+}
+
 // LeaseLost stops every session of this process: another dispatcher may have its run. The sessions
 // append nothing more, and their deliveries lapse.
 func (e *Executor) LeaseLost() {

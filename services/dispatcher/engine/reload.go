@@ -6,6 +6,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/engine/snapshot"
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
@@ -41,7 +42,17 @@ func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (m
 // reload is reloadState. The session continues only after frames that may pass.
 func (s *session) reload(ctx context.Context, notBegun []machine.Effect, may func(*frame.Frame) bool) (moved bool, err error) {
 	defer s.delivery.keepExtended()()
-	folded, ferr := s.snapshots.fold(ctx, s.claim.run, s.claim.head)
+	var (
+		folded snapshot.Folded
+		ferr   error
+	)
+	read := func() error {
+		folded, ferr = s.snapshots.fold(ctx, s.claim.run, s.claim.head)
+		return ferr
+	}
+	if ferr = read(); s.mustHold() {
+		ferr = s.repeatUntilReachable(ctx, ferr, read)
+	}
 	if ferr != nil && len(folded.Frames) == 0 {
 		return false, ferr
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -13,44 +12,59 @@ import (
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
-// applyResults applies the result of an effect, and the results of others that have ended. If one
-// fails, the others are appended first, so that their effects are not repeated.
-func (s *session) applyResults(ctx context.Context, d effectResult) error {
+// applyResults applies the result of an effect, and the results of others that have ended.
+func (s *session) applyResults(d effectResult) {
 	for n, size := 1, d.size(); ; n++ {
-		if err := s.applyResult(d); err != nil {
-			return errors.Join(err, s.flushWithCatchUp(ctx))
-		}
+		s.applyResult(d)
 		if n >= s.exec.cfg.MaxBatch || size >= maxBatchBytes {
-			return nil
+			return
 		}
 		next, ok := tryReceive(s.effects.port.results)
 		if !ok {
-			return nil
+			return
 		}
 		d, size = next, size+next.size()
 	}
 }
 
 // applyResult applies the result of an effect to the machine. The next advance appends it. A result
-// that comes too late is dropped.
-func (s *session) applyResult(d effectResult) error {
+// that comes too late is dropped. An effect without a result ends the session, once its other
+// effects have ended, unless its next call may only not begin here: the run then continues elsewhere.
+func (s *session) applyResult(d effectResult) {
 	s.effects.received(d.effect)
 	if !s.machine.IsCurrent(d.effect) {
-		return nil
+		return
 	}
 	res, err := s.exec.resultOf(s.claim.run.RunID, d)
 	if err != nil {
 		if res.Unsent {
-			s.machine.ReleaseEffects(d.effect.NodeID)
+			s.releaseEffects(d.effect)
 		}
-		return fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.claim.run.RunID, err)
+		if !res.Unsent || !errors.Is(err, errQuiet) {
+			s.interrupted = errors.Join(s.interrupted,
+				fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.claim.run.RunID, err))
+		}
+		return
 	}
 	if !s.exec.onlyCallsModel(d.effect) {
 		s.unflushed.sideEffectPending = true
 	}
 	now := s.exec.deps.Clock()
 	s.unflushed.apply(func() { endEffect(s.machine, now, d.effect, res) })
-	return nil
+}
+
+// releaseEffects records that the next calls of effects were not sent.
+func (s *session) releaseEffects(effects ...machine.Effect) {
+	if len(effects) == 0 {
+		return
+	}
+	s.unflushed.apply(func() {
+		for _, e := range effects {
+			if s.machine.IsCurrent(e) {
+				s.machine.ReleaseEffects(e.NodeID)
+			}
+		}
+	})
 }
 
 // resultOf returns the result of an effect that ends its node. An interrupted effect has none, so

@@ -60,8 +60,10 @@ func nodeJSON(id, typ, config string) string {
 type redactor struct {
 	secret string
 	// mark replaces it; empty: [REDACTED:s].
-	mark  string
-	down  atomic.Bool
+	mark string
+	down atomic.Bool
+	// away means that it cannot be reached.
+	away  atomic.Bool
 	calls atomic.Int32
 	// most is the size from which documents are rejected with refusal; 0 accepts all.
 	most    int
@@ -72,6 +74,9 @@ func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte)
 	r.calls.Add(1)
 	if r.down.Load() {
 		return nil, false, errors.New("redactor is down")
+	}
+	if r.away.Load() {
+		return nil, false, fault.New(fault.ServiceUnavailable, "no redactor can be reached")
 	}
 	changed := false
 	out := make([][]byte, len(docs))

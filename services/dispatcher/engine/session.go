@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -27,6 +26,11 @@ type session struct {
 	places  places
 	// unflushed are effect results applied but not yet appended.
 	unflushed unflushed
+	// interrupted is why effects have no result; nil for none. The session ends once its other effects
+	// have ended.
+	interrupted error
+	// impatient means that a dependency was unreachable for longer than the session waits.
+	impatient bool
 	snapshots sessionSnapshots
 	spans     *spans
 }
@@ -39,6 +43,7 @@ func newSession(e *Executor, d *delivery, h *activeRun, r subject.Run, head fram
 		active:    h,
 		machine:   m,
 		claim:     newClaim(r, process, e.writerOf(process), head),
+		effects:   inflight{guard: e.callGuard(process)},
 		places:    places{},
 		snapshots: sessionSnapshots{keeper: e.deps.Snapshots},
 	}
@@ -50,13 +55,18 @@ func (s *session) runMachine(ctx context.Context) error {
 	s.delivery.extendIfDue()
 	stop := s.delivery.startHeartbeat()
 	defer stop()
+	return s.stopCause(ctx, s.endEffects(ctx, s.takeTurns(ctx)))
+}
+
+// takeTurns takes the steps of the run and waits for its effects, in turns, as runMachine does.
+func (s *session) takeTurns(ctx context.Context) error {
 	for {
 		effects, err := s.takeSteps(ctx)
 		if err != nil {
-			return s.stopCause(ctx, err)
+			return err
 		}
 		if err := s.startEffects(ctx, effects); err != nil {
-			return s.stopCause(ctx, err)
+			return err
 		}
 		switch status := s.machine.State().Status; {
 		case status.Terminal():
@@ -69,11 +79,11 @@ func (s *session) runMachine(ctx context.Context) error {
 			}
 		case s.effects.running == 0:
 			if suspended, err := s.suspendRun(ctx); suspended || err != nil {
-				return s.stopCause(ctx, err)
+				return err
 			}
 		default:
 			if err := s.waitForWork(ctx); err != nil {
-				return s.stopCause(ctx, s.finishIfUnreachable(ctx, err))
+				return err
 			}
 		}
 	}
@@ -87,6 +97,9 @@ func (s *session) takeSteps(ctx context.Context) ([]machine.Effect, error) {
 		if err := s.finishEffects(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if s.interrupted != nil {
+		return nil, s.interrupted
 	}
 	return s.advanceMachine(ctx, draining)
 }
@@ -104,6 +117,7 @@ func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.
 		idle := len(effects) == 0 && s.effects.running == 0
 		release := idle && !s.machine.MustAppend() && !s.machine.State().Status.Terminal()
 		mustClaim := len(effects) > 0 && !s.claim.isHeld()
+		s.unflushed.starts = len(effects) > 0
 		changed, err := s.flushPending(ctx, s.appendAsync, release, mustClaim)
 		switch {
 		case errors.Is(err, runlog.ErrConflict):
@@ -114,8 +128,11 @@ func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.
 			if err := s.endOversizedRun(ctx, planned, err); err != nil {
 				return nil, err
 			}
-		case err != nil || !changed:
-			return effects, err
+		case err != nil:
+			s.releaseEffects(planned...)
+			return nil, err
+		case !changed:
+			return effects, nil
 		default:
 			if _, err := s.reloadState(ctx, planned); err != nil {
 				return nil, err
@@ -124,36 +141,21 @@ func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.
 	}
 }
 
-// startEffects cancels the effects that the run no longer waits for, and starts others once they
-// are allowed. Then the log contains the session's claim, the process's lease is valid, and the
-// claim is fsynced unless the effects only call models.
+// startEffects cancels the effects that the run no longer waits for, and starts others. Before, the
+// log contains the session's claim and their start, fsynced unless the effects only call models. Each
+// effect checks again at each call that it may begin; see callGuard.
 func (s *session) startEffects(ctx context.Context, effects []machine.Effect) error {
 	s.effects.cancelDropped(s.machine.IsCurrent)
 	if !s.exec.onlyCallModels(effects) {
-		if err := s.syncLog(ctx); err != nil {
+		if err := s.untilReachable(ctx, func() error { return s.syncLog(ctx) }); err != nil {
+			s.releaseEffects(effects...)
 			return err
 		}
-	}
-	if err := s.awaitLease(ctx, effects); err != nil {
-		return err
 	}
 	for _, e := range effects {
 		s.startEffect(ctx, e)
 	}
 	return nil
-}
-
-// awaitLease returns once the process's lease is valid, if there are effects to start. Errors:
-// errLeaseLost, and the cause of ctx.
-func (s *session) awaitLease(ctx context.Context, effects []machine.Effect) error {
-	if len(effects) == 0 {
-		return nil
-	}
-	err := s.exec.deps.Leases.Await(ctx, s.claim.process)
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errLeaseLost, err)
 }
 
 // suspendRun gives up the claim on a waiting run, unless the last frame did, and schedules the
@@ -194,15 +196,6 @@ func (s *session) dueTimer() (<-chan time.Time, func()) {
 	}
 	t := time.NewTimer(due.Sub(s.exec.deps.Clock()))
 	return t.C, func() { t.Stop() }
-}
-
-// finishIfUnreachable waits for the other effects and records their results before a session ends
-// because a dependency is unreachable. Cancelled effects would have unknown outcomes.
-func (s *session) finishIfUnreachable(ctx context.Context, err error) error {
-	if !isUnreachable(err) || errors.Is(err, runlog.ErrConflict) || s.effects.running == 0 {
-		return err
-	}
-	return errors.Join(err, s.finishEffects(ctx))
 }
 
 // stopCause distinguishes the loss of the run from other reasons to stop.

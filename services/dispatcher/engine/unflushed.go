@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
@@ -14,6 +15,8 @@ type unflushed struct {
 	inputs []func()
 	// sideEffectPending reports that pending events complete an effect that must not run twice.
 	sideEffectPending bool
+	// starts reports that the pending events start effects, which begin after the append.
+	starts bool
 	// overflowed is set after the run was ended because its log rejects its next events.
 	overflowed bool
 }
@@ -40,7 +43,7 @@ func (u *unflushed) replay(kept []func()) {
 }
 
 // appended forgets the inputs, because the log has them.
-func (u *unflushed) appended() { u.inputs, u.sideEffectPending = nil, false }
+func (u *unflushed) appended() { u.inputs, u.sideEffectPending, u.starts = nil, false, false }
 
 // overflow drops the inputs of a run whose log rejects their events.
 func (u *unflushed) overflow() { u.inputs, u.overflowed = nil, true }
@@ -50,17 +53,19 @@ func (u *unflushed) overflow() { u.inputs, u.overflowed = nil, true }
 // changed events.
 func (s *session) flushPending(ctx context.Context, to appendFunc, release, force bool) (changed bool, err error) {
 	start := s.exec.deps.Clock()
-	e := s.claim.entry(to, release)
+	sent := false
+	e := s.claim.entry(func(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+		sent = true
+		return to(ctx, f, after)
+	}, release)
 	e.force = force
 	var a appendResult
 	write := func() (err error) {
 		a, err = s.exec.append(ctx, e, s.machine) // the same frame each time: the log stores it once
 		return err
 	}
-	if len(s.unflushed.inputs) > 0 {
-		err = s.untilReachable(ctx, write)
-	} else {
-		err = write()
+	if err = write(); s.mustHold() || s.unflushed.starts && sent {
+		err = s.repeatUntilReachable(ctx, err, write)
 	}
 	if err != nil {
 		return false, err

@@ -29,7 +29,7 @@ func (s *session) waitForWork(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-s.delivery.heartbeat:
 			s.delivery.extend()
-		case <-s.exec.drain.begun:
+		case <-s.exec.drain.begun.Done():
 			return nil
 		case <-s.active.logMoved:
 			_, err := s.readIfMoved(ctx)
@@ -37,7 +37,8 @@ func (s *session) waitForWork(ctx context.Context) error {
 		case <-due:
 			return nil
 		case d := <-s.effects.port.results:
-			return s.applyResults(ctx, d)
+			s.applyResults(d)
+			return nil
 		case r := <-s.effects.port.requests:
 			if err := s.serveRequest(ctx, r); err != nil {
 				return err
@@ -59,7 +60,8 @@ func (s *session) handleReady(ctx context.Context, due <-chan time.Time) (handle
 		return true, true, nil
 	}
 	if d, ok := tryReceive(s.effects.port.results); ok {
-		return true, true, s.applyResults(ctx, d)
+		s.applyResults(d)
+		return true, true, nil
 	}
 	if r, ok := tryReceive(s.effects.port.requests); ok {
 		return true, false, s.serveRequest(ctx, r)

@@ -5,10 +5,11 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// The effect of a running node is held if it has not begun. Either it waits for a free place among
-// the parallel effects, a request started it while another executor owns the run, or an executor
-// released it. The note of a frame lists held nodes, so the next executor knows that nothing was
-// sent. A node that starts and begins within one frame appears in no note.
+// The effect of a running node is held if it has no call in flight. Either it waits for a free place
+// among the parallel effects, a request started it while another executor owns the run, or an
+// executor released it before its first call, or between two rounds of an answer. The note of a frame
+// lists held nodes, so the next executor knows that nothing was sent. A node that starts and begins
+// within one frame appears in no note.
 
 // holdEffect marks the effect of a running node as not begun. A replay has no effects to begin.
 func (m *Machine) holdEffect(id string) {
@@ -17,7 +18,7 @@ func (m *Machine) holdEffect(id string) {
 	if !m.env.executesEffects() || n == nil || n.Status != runstate.NodeRunning || n.Held {
 		return
 	}
-	n.Held = true
+	n.Hold()
 	m.pending.noteHeld(id)
 }
 
@@ -31,24 +32,22 @@ func (x *execution) beginEffects(effects []Effect) {
 	}
 }
 
-// ReleaseEffects records that the effects of nodes were handed out and certainly not sent. It
-// reports whether there is something to append. Effects that have recorded chunks, rounds, retries
-// or an answer are not released.
+// ReleaseEffects records that the effects of nodes were handed out and have no call in flight: the
+// next one was certainly not sent, and the results of earlier ones are recorded. It reports whether
+// there is something to append. An effect with a recorded answer needs no release: the next executor
+// continues from the answer.
 func (m *Machine) ReleaseEffects(nodeIDs ...string) bool {
 	released := false
 	for _, id := range nodeIDs {
 		n := m.st.Nodes[id]
-		if n == nil || n.Status != runstate.NodeRunning || !m.handedOut[id] {
+		if n == nil || n.Status != runstate.NodeRunning {
 			continue
 		}
-		if m.plan.Types[n.TypeID].Class != node.Effect {
-			continue
+		delete(m.handedOut, id)
+		if m.plan.Types[n.TypeID].Class == node.Effect && !m.hasAnswer(id) {
+			m.holdEffect(id)
+			released = true
 		}
-		if n.Chunked || n.Rounds > 0 || len(n.Retries) > 0 || m.hasAnswer(id) {
-			continue
-		}
-		m.holdEffect(id)
-		released = true
 	}
 	return released
 }

@@ -71,16 +71,43 @@ func TestRelease_TheNextExecutorBeginsAsForTheFirstTime(t *testing.T) {
 	require.Empty(t, names(m))
 }
 
-func TestRelease_LeavesWhatHasDoneSomething(t *testing.T) {
+// An answer that was released between two rounds is continued in its attempt: recorded rounds are
+// not repeated, and nothing is reported as lost. If the next executor is lost after more chunks, the
+// outcome is unknown again.
+func TestRelease_ContinuesAnAnswerBetweenRounds(t *testing.T) {
 	t.Parallel()
 	p := calling(t, one("a", "core.ai.callPrompt", "{}", "{}"), "")
-	for _, d := range []wire.Draft{about(wire.EventOutputChunk, `{"nodeId":"a","chunk":"x"}`), about(wire.EventProviderUsage, `{"nodeId":"a"}`)} {
-		m := machine.New(p, limits, runstate.New(record()))
-		m.Advance(at)
-		m.Emit(at, d)
-		require.False(t, m.ReleaseEffects("a"))
-		require.Nil(t, m.Note())
+	chunk := about(wire.EventOutputChunk, `{"nodeId":"a","chunk":"x"}`)
+	l := &runlog{rec: record()}
+	m := machine.New(p, limits, l.state())
+	m.Advance(at)
+	m.Emit(at, chunk, about(wire.EventProviderUsage, `{"nodeId":"a"}`),
+		about(wire.EventEnvelopeRetryAttempted, `{"nodeId":"a","attempt":2,"reason":"truncation"}`))
+	l.append(m)
+	lost := *l
+	require.True(t, m.ReleaseEffects("a"))
+	require.Equal(t, wire.Note{Held: []string{"a"}}, *m.Note())
+	l.append(m)
+
+	m = machine.New(p, limits, l.state())
+	effects := m.Advance(at)
+	require.Len(t, effects, 1)
+	require.Zero(t, effects[0].Attempt)
+	require.Len(t, effects[0].Retries, 1)
+	require.Empty(t, names(m))
+	require.Equal(t, wire.Note{Begun: []string{"a"}}, *m.Note())
+	m.Emit(at, chunk)
+	l.append(m)
+	for _, l := range []*runlog{l, &lost} {
+		m = machine.New(p, limits, l.state())
+		require.Len(t, m.Advance(at), 1)
+		require.Equal(t, "node.retried@a node.started@a", strings.Join(names(m), " "))
 	}
+}
+
+func TestRelease_LeavesWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	p := calling(t, one("a", "core.ai.callPrompt", "{}", "{}"), "")
 	m := machine.New(p, limits, runstate.New(record()))
 	m.Advance(at)
 	m.Complete(at, "a", node.Output{}, wire.Trusted)

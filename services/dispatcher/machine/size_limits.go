@@ -40,8 +40,8 @@ func (m *Machine) EndOversized(now time.Time) {
 	m.cancelNodes(now, string(fault.ContentTooLong))
 	m.endFailed(now, "", &wire.NodeError{
 		Code: string(fault.ContentTooLong),
-		Message: "what the run would record next is larger, or nested deeper, than its log takes; " +
-			"hand smaller values from node to node",
+		Message: "the next events of the run exceed the size or nesting limit of its log; " +
+			"pass smaller values between nodes",
 	})
 }
 
@@ -49,8 +49,8 @@ func (m *Machine) EndOversized(now time.Time) {
 func EventsTooLarge() *wire.NodeError {
 	return &wire.NodeError{
 		Code: string(fault.ContentTooLong),
-		Message: "what the node has to tell of its work is larger, or nested deeper, than the run's log takes; " +
-			"give it less, or have it answer with less",
+		Message: "the events of the node exceed the size or nesting limit of the run's log; " +
+			"reduce its input or its output",
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
-	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
 // callModel calls the model once. A server that refuses the form of the schema is called again with
@@ -41,9 +41,9 @@ func (e *emission) callInForm(
 	req, projected := e.inForm(p.req, form)
 	a = answer{progress: p, form: form, projection: projected}
 	if ctx.Err() != nil { // the run ended between attempts
-		return a, false, &Result{Interrupted: context.Cause(ctx)}
+		return a, false, unsentResult(context.Cause(ctx), n)
 	}
-	if err := replayguard.Check(ctx); err != nil {
+	if err := callguard.Check(ctx); err != nil {
 		return a, false, unsentResult(err, n)
 	}
 	release, err := e.acquireSlot(ctx, req)
@@ -69,6 +69,9 @@ func (e *emission) callInForm(
 	req.InvocationID = InvocationID(e.task, n.ordinal, e.invocationTarget(req))
 	said := false
 	bounded := e.boundAnswer(emit)
+	if err := callguard.Begin(ctx); err != nil {
+		return a, false, unsentResult(err, n)
+	}
 	began := e.deps.Clock()
 	a.Result, err = e.provider.Call(callCtx, req, func(d provider.Delta) error {
 		said = true
@@ -90,9 +93,10 @@ func (e *emission) callInForm(
 	return a, false, nil
 }
 
-// unsentResult ends a node before its next call. Nothing was sent if that is its first.
+// unsentResult ends a node before its next call. The results of its earlier calls are recorded,
+// except the prose that a last call converts.
 func unsentResult(err error, n callNumber) *Result {
-	return &Result{Interrupted: err, Unsent: n.earlier == 0}
+	return &Result{Interrupted: err, Unsent: !n.converts}
 }
 
 // with returns the result of a failed call with the events decided before it.

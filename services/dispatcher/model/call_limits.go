@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -34,13 +35,16 @@ func timeoutMessage(t provider.Timeouts) string {
 const unreported = -1
 
 // acquireSlot waits until the provider has room for the call. The wait counts against the run's
-// time, not against the time limits of the call. Errors: the cause of ctx; a *provider.Error if the
-// provider refuses calls for longer than a call waits here.
+// time, not against the time limits of the call. It ends when this process may begin no further call.
+// Errors: the cause of that, or of ctx; a *provider.Error if the provider refuses calls for longer
+// than a call waits here.
 func (e *emission) acquireSlot(ctx context.Context, req provider.Request) (release func(limit.Outcome), err error) {
 	if e.deps.Limiter == nil {
 		return func(limit.Outcome) {}, nil
 	}
-	slot, err := e.deps.Limiter.Acquire(ctx, limit.Call{
+	waiting, cancel := callguard.Waiting(ctx)
+	defer cancel()
+	slot, err := e.deps.Limiter.Acquire(waiting, limit.Call{
 		Provider:   req.Provider,
 		Tenant:     e.task.Tenant,
 		Model:      req.Model,
@@ -53,7 +57,7 @@ func (e *emission) acquireSlot(ctx context.Context, req provider.Request) (relea
 		}
 	}
 	if err != nil {
-		return nil, context.Cause(ctx)
+		return nil, context.Cause(waiting)
 	}
 	return slot.Release, nil
 }

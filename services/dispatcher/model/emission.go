@@ -62,7 +62,7 @@ func (e *emission) runAttempts(ctx context.Context, out *outbox) Result {
 	p, err := e.resume(ctx)
 	switch {
 	case err != nil:
-		return Result{Interrupted: err}
+		return Result{Interrupted: err, Unsent: true}
 	case reformatPending(e.task.Retries):
 		return e.repeatReformat(ctx, p, out)
 	case p.attempt > e.maxAttempts: // the previous owner stopped before recording that no attempt is left
@@ -114,6 +114,8 @@ type callNumber struct {
 	// resumed means that a previous owner may have recorded the prompt of the call, and recorded that
 	// it has.
 	resumed, recorded bool
+	// converts means that the call converts prose which is not recorded.
+	converts bool
 }
 
 // nextCall numbers the call of an attempt.

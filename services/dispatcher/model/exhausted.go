@@ -7,6 +7,7 @@ import (
 
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 )
 
 // handleExhausted ends an emission without attempts left. If the last answer was prose, one extra
@@ -65,14 +66,14 @@ func (e *emission) reformatProse(ctx context.Context, prose string, p progress, 
 // after the attempts. The quoted prose is untrusted content (OpenWOP envelope contract §14.7). last
 // is the attempt that gave the prose.
 func (e *emission) callReformat(ctx context.Context, prose string, last progress, out *outbox) verdict {
-	n := callNumber{earlier: last.attempt, ordinal: e.callOrdinal(e.maxAttempts), resumed: last.resumed}
+	n := callNumber{earlier: last.attempt, ordinal: e.callOrdinal(e.maxAttempts), resumed: last.resumed, converts: true}
 	p := last
 	p.attempt = e.maxAttempts + 1
 	p.req.Messages = append(slices.Clone(e.request.Messages), userMessage(
 		"Put the answer below into the schema. Answer with one JSON document and nothing else.\n"+
 			untrusted.Wrap(prose, untrusted.Mark{Type: "model-answer"})))
 	p.shown = false
-	a, fail := e.callModel(ctx, p, n)
+	a, fail := e.callModel(callguard.Completing(ctx), p, n)
 	if fail != nil {
 		end := fail.with(out.events)
 		return verdict{done: &end}

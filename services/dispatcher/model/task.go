@@ -85,7 +85,8 @@ type Result struct {
 	// Interrupted means that the work could not be done by this process. The run is delivered again
 	// and the node loses nothing.
 	Interrupted error
-	// Unsent means, with Interrupted, that no call was sent: starting again repeats nothing.
+	// Unsent means, with Interrupted, that no call is in flight: the next one was not sent, and the
+	// results of earlier ones are recorded. Continuing repeats nothing.
 	Unsent bool
 }
 

@@ -21,9 +21,9 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
 // MaxResultBytes limits the answer of one call, and each output of its node. A text that is part of
@@ -103,7 +103,7 @@ type Router struct {
 
 // Run executes a node.
 func (m Router) Run(ctx context.Context, t model.Task, j model.Journal) model.Result {
-	if err := replayguard.Check(ctx); err != nil {
+	if err := callguard.Check(ctx); err != nil {
 		return model.Result{Interrupted: err}
 	}
 	if ctx.Err() != nil {

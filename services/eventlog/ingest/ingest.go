@@ -187,7 +187,7 @@ func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 			i.ending.replaced(i.tail)
 			return fmt.Errorf("%w: the frame at %d was replaced", errRebuild, first.Pos)
 		}
-		i.ending.asItWas()
+		i.ending.confirm()
 	}
 	i.ending.back(frames)
 	for len(frames) > 0 {

@@ -11,12 +11,12 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// shortFor is how many times in a row the log must end before the last read frame until that is
-// believed. Compare is called every second, and a leader cut off from its peers notices only after
+// shortFor is how many times in a row the log must end before the last read frame until it counts as
+// lost. Compare is called every second, and a leader cut off from its peers notices only after
 // some ten seconds that it is no longer the leader.
 const shortFor = 15
 
-var errShort = errors.New("the log ended before what was read of it")
+var errShort = errors.New("the log ends before the last frame that was read from it")
 
 // ending tracks the log's end and the frames that were beyond it.
 type ending struct {
@@ -31,9 +31,9 @@ type ending struct {
 
 func newEnding() *ending { return &ending{low: math.MaxUint64, gone: map[store.Tail]uint64{}} }
 
-// seen records where the log ends, and reports whether it must be followed again: it has ended too
+// checkEnd records where the log ends, and reports whether it must be followed again: it has ended too
 // early for long enough, or new frames may have replaced the lost ones.
-func (e *ending) seen(read, end uint64) bool {
+func (e *ending) checkEnd(read, end uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if end >= read {
@@ -50,8 +50,8 @@ func (e *ending) seen(read, end uint64) bool {
 	return true
 }
 
-// held records the last read frame when the log ended before it.
-func (e *ending) held(last store.Tail) {
+// keepTail records the last read frame when the log ended before it.
+func (e *ending) keepTail(last store.Tail) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.last.Pos == 0 {
@@ -88,8 +88,8 @@ func (e *ending) note(last store.Tail, end uint64) {
 	e.low, e.last = math.MaxUint64, store.Tail{}
 }
 
-// asItWas records that the last read frame is in its place.
-func (e *ending) asItWas() {
+// confirm records that the log still has the last read frame.
+func (e *ending) confirm() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.low, e.last = math.MaxUint64, store.Tail{}
@@ -129,9 +129,9 @@ func (i *Ingester) Compare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		i.ending.held(tail)
+		i.ending.keepTail(tail)
 	}
-	if i.ending.seen(read, end) {
+	if i.ending.checkEnd(read, end) {
 		i.again(fmt.Errorf("%w: it was read up to %d and ends at %d", errShort, read, end))
 	}
 	return nil

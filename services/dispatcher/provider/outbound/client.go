@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
-	"waybill.dev/waybill/services/dispatcher/replayguard"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 )
 
 // Errors caused by the client's own restrictions.
@@ -65,7 +65,7 @@ func (w transport) CloseIdleConnections() {
 // RoundTrip sends a request. The body of an error is limited in size, the body of a stream in
 // silence.
 func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := replayguard.Check(r.Context()); err != nil {
+	if err := callguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
 	r, err := w.extras.add(r)

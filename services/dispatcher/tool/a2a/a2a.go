@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
@@ -120,8 +121,10 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 	switch {
 	case err == nil:
 		return e.newResult(given)
+	case errors.Is(err, callguard.ErrNotBegun):
+		return model.Result{Interrupted: err, Unsent: true}
 	case ctx.Err() != nil:
-		return model.Result{Interrupted: context.Cause(ctx)}
+		return model.Result{Interrupted: context.Cause(ctx), Unsent: e.link == nil} // without an endpoint nothing was sent
 	default:
 		return tool.NewFailure(e.failure(errors.Join(err, callCtx.Err()), note))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"waybill.dev/waybill/internal/retry"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
 
@@ -69,6 +70,9 @@ func (e *exchange) run(ctx context.Context, msg *a2a.Message) (answer, error) {
 // send sends the message. After the caller is gone it waits a moment longer for the response, to
 // cancel the task that the agent created.
 func (e *exchange) send(ctx context.Context, msg *a2a.Message) (answer, error) {
+	if err := callguard.Begin(ctx); err != nil {
+		return answer{}, err
+	}
 	type reply struct {
 		answer
 		err error

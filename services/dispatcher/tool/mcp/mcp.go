@@ -20,6 +20,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
@@ -158,6 +159,8 @@ func (r *Runner) Run(ctx context.Context, t model.Task, j model.Journal) model.R
 			return *bad
 		}
 		return c.newResult(s, got)
+	case errors.Is(err, callguard.ErrNotBegun):
+		return model.Result{Interrupted: err, Unsent: true}
 	case ctx.Err() != nil: // the server got a cancellation
 		return model.Result{Interrupted: context.Cause(ctx), Unsent: errors.Is(err, errUnsent)}
 	case errors.Is(err, errNoResult):

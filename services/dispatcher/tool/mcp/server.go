@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"waybill.dev/waybill/internal/version"
-	"waybill.dev/waybill/services/dispatcher/replayguard"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
@@ -105,7 +105,7 @@ func (s *server) transport(version *negotiated) mcp.Transport {
 // call calls one tool. A session that the server no longer knows is replaced once: a call rejected
 // for that reason was not executed.
 func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.Note) (*answer, error) {
-	if err := replayguard.Check(ctx); err != nil {
+	if err := callguard.Check(ctx); err != nil {
 		return nil, err
 	}
 	for again := true; ; again = false {
@@ -129,6 +129,9 @@ func (s *server) callWithin(
 	out, fresh, err := s.outputOf(ctx, sess, p.Name, false)
 	if err != nil && (listed || ctx.Err() != nil) {
 		return nil, ctx.Err() == nil, fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	if err := callguard.Begin(ctx); err != nil {
+		return nil, false, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	res, err := sess.CallTool(ctx, p)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"waybill.dev/waybill/services/dispatcher/replayguard"
+	"waybill.dev/waybill/services/dispatcher/callguard"
 )
 
 // Errors caused by the client's own restrictions.
@@ -97,7 +97,7 @@ func (g transport) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
 // RoundTrip sends a request to the configured host and limits the response.
 func (g transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := replayguard.Check(r.Context()); err != nil {
+	if err := callguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
 	if !SameHost(r.URL, g.cfg.Base) {

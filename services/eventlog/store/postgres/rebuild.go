@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 		if err == nil { // another replica has created one
 			return nil
 		}
-		if err != nil && !errors.Is(err, store.ErrDamaged) {
+		if !errors.Is(err, store.ErrDamaged) {
 			return fmt.Errorf("rebuild: %w", err)
 		}
 		g = fresh
@@ -111,10 +112,10 @@ func (s *Store) old(ctx context.Context, current int64) ([]string, error) {
 	began := map[string]int64{}
 	for _, name := range names {
 		if m := pattern.FindStringSubmatch(name); m != nil {
-			began[name], err = strconv.ParseInt(m[1], 10, 64)
+			began[name], _ = strconv.ParseInt(m[1], 10, 64) // 0 for what is no generation
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return began[name] == 0 || began[name] >= current })
-	slices.SortFunc(names, func(a, b string) int { return int(began[a] - began[b]) })
-	return names, err
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(began[a], began[b]) })
+	return names, nil
 }
