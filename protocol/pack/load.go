@@ -51,7 +51,7 @@ type PromptFile struct {
 
 // Note is information for the operator about a pack that was loaded.
 type Note struct {
-	Pack string
+	Pack, Folder string
 	Problem
 }
 
@@ -71,7 +71,7 @@ func Load(sources []Source, h Host) ([]*Pack, []Note, error) {
 	if err := errors.Join(l.errs...); err != nil {
 		return nil, nil, err
 	}
-	return l.packs, l.notes, nil
+	return l.packs, append(l.notes, l.doubts...), nil
 }
 
 // loader collects packs, notes and errors.
@@ -80,12 +80,15 @@ type loader struct {
 	packs []*Pack
 	needs []map[string]string // the dependencies of each pack
 	notes []Note
-	errs  []error
+	// doubts are notes about probable mistakes, in the order in which they were found.
+	doubts []Note
+	errs   []error
 }
 
-func (l *loader) fail(code fault.Code, pack string, p Problem) {
-	e := fault.New(code, "pack %s: %s", pack, p.shown())
-	l.errs = append(l.errs, e.With("pack", pack).With("file", p.File).With("path", p.Path).With("problem", p.Message))
+// fail adds an error. folder is that of the pack, label its name in the message.
+func (l *loader) fail(code fault.Code, folder, label string, p Problem) {
+	e := fault.New(code, "pack %s: %s", label, p.shown())
+	l.errs = append(l.errs, e.With("pack", label).With("folder", folder).With("file", p.File).With("path", p.Path).With("problem", p.Message))
 }
 
 // load reads one pack.
@@ -93,7 +96,7 @@ func (l *loader) load(s Source) {
 	failed := len(l.errs)
 	doc, err := read(s.FS, File, maxManifest)
 	if err != nil {
-		l.fail(fault.ValidationError, s.Folder, Problem{File, "", err.Error() + "; a pack is a folder with a " + File})
+		l.fail(fault.ValidationError, s.Folder, s.Folder, Problem{File, "", err.Error() + "; a pack is a folder with a " + File})
 		return
 	}
 	o, found := readOwn(s.FS)
@@ -123,16 +126,17 @@ func (l *loader) load(s Source) {
 	all := slices.Concat(reported, found)
 	for i, problem := range all {
 		if !slices.Contains(all[:i], problem) { // several nodes of one typeId share a base
-			l.fail(fault.ValidationError, label, problem)
+			l.fail(fault.ValidationError, s.Folder, label, problem)
 		}
 	}
 	if m != nil {
-		l.checkVersion(label, "/engines/openwop", "this host speaks OpenWOP", l.host.Protocol, m.Engines.OpenWOP)
-		l.checkPeers(label, m, wrong)
+		l.checkVersion(s.Folder, label, "/engines/openwop", "this host speaks OpenWOP", l.host.Protocol, m.Engines.OpenWOP)
+		l.checkPeers(s.Folder, label, m, wrong)
 	}
 	if len(l.errs) == failed {
 		l.packs, l.needs = append(l.packs, p), append(l.needs, m.Dependencies)
 		l.addNotes(p, m)
+		l.addDoubts(p, m, doc)
 	}
 }
 
@@ -176,30 +180,30 @@ func (p *Pack) readPrompts(pack fs.FS, o *own) (found []Problem) {
 }
 
 // checkVersion rejects a version outside the required range.
-func (l *loader) checkVersion(label, at, there, version, versions string) {
+func (l *loader) checkVersion(folder, label, at, there, version, versions string) {
 	if l.host.InRange == nil || l.host.Any || versions == "" {
 		return
 	}
 	in, err := l.host.InRange(version, versions)
 	switch {
 	case err != nil:
-		l.fail(fault.ValidationError, label, Problem{File, at, "want a range of versions, such as \">=1.0 <2.0.0\""})
+		l.fail(fault.ValidationError, folder, label, Problem{File, at, "want a range of versions, such as \">=1.0 <2.0.0\""})
 	case !in:
-		l.fail(fault.ValidationError, label, Problem{File, at, fmt.Sprintf("%s %s, which is outside this range", there, version)})
+		l.fail(fault.ValidationError, folder, label, Problem{File, at, fmt.Sprintf("%s %s, which is outside this range", there, version)})
 	}
 }
 
 // checkPeers rejects a pack that requires a capability the host does not offer, unless the pack
 // declares it optional (OpenWOP envelope contract §16.5). Requirements with reported problems are
 // skipped.
-func (l *loader) checkPeers(label string, m *Manifest, reported []Problem) {
+func (l *loader) checkPeers(folder, label string, m *Manifest, reported []Problem) {
 	isTold := func(path string) bool {
 		return slices.ContainsFunc(reported, func(p Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+"/") })
 	}
 	missing, wrong := m.unmetPeers(l.host)
 	for _, p := range wrong {
 		if !isTold(p.Path) {
-			l.fail(fault.ValidationError, label, p)
+			l.fail(fault.ValidationError, folder, label, p)
 		}
 	}
 	for _, u := range missing {
@@ -207,11 +211,14 @@ func (l *loader) checkPeers(label string, m *Manifest, reported []Problem) {
 			continue
 		}
 		if u.optional {
-			l.notes = append(l.notes, Note{label, Problem{File, u.path, "without " + u.what + ", which this host does not offer; the pack declares it optional"}})
+			l.notes = append(l.notes, Note{label, folder, Problem{File, u.path, "without " + u.what + ", which this host does not offer; the pack declares it optional"}})
 			continue
 		}
-		l.fail(fault.HostCapabilityMissing, label, Problem{File, u.path, "needs " + u.what + ", which this host does not offer; " +
-			"remove the pack, or mark the capability as optional in peerDependenciesMeta"})
+		remedy := "; remove the pack, or mark the capability as optional in peerDependenciesMeta"
+		if u.meant != "" {
+			remedy = "; did you mean " + u.meant + "?"
+		}
+		l.fail(fault.HostCapabilityMissing, folder, label, Problem{File, u.path, "needs " + u.what + ", which this host does not offer" + remedy})
 	}
 }
 
@@ -219,7 +226,7 @@ func (l *loader) checkPeers(label string, m *Manifest, reported []Problem) {
 func (l *loader) addNotes(p *Pack, m *Manifest) {
 	label := fmt.Sprintf("%s (folder %s)", p.Name, p.Folder)
 	note := func(path, format string, args ...any) {
-		l.notes = append(l.notes, Note{label, Problem{File, path, fmt.Sprintf(format, args...)}})
+		l.notes = append(l.notes, Note{label, p.Folder, Problem{File, path, sentence(format, args)}})
 	}
 	for i, n := range p.Nodes {
 		if n.Base == "" {
@@ -230,8 +237,8 @@ func (l *loader) addNotes(p *Pack, m *Manifest) {
 	for i, n := range m.Nodes {
 		for j, id := range n.Required {
 			if !slices.Contains(modelgate.Reserved(), id) && !strings.HasPrefix(id, "x-host-") {
-				note(fmt.Sprintf("/nodes/%d/requiredModelCapabilities/%d", i, j), "%q is not a capability of the protocol, and no model is known to have it; "+
-					"those are %s, and a host's own begin with x-host-", id, strings.Join(modelgate.Reserved(), ", "))
+				note(fmt.Sprintf("/nodes/%d/requiredModelCapabilities/%d", i, j), "%q is not a capability of the protocol, and no model is known to have it%s; "+
+					"those are %s, and a host's own begin with x-host-", id, meant(id, modelgate.Reserved()), strings.Join(modelgate.Reserved(), ", "))
 			}
 		}
 	}
@@ -251,13 +258,13 @@ func (l *loader) compare() {
 	}
 	for _, p := range l.packs {
 		if other, taken := byName[p.Name]; taken {
-			l.fail(fault.ValidationError, p.Folder, Problem{File, "/name", fmt.Sprintf("folder %s also holds pack %s; keep one of the two", other.Folder, p.Name)})
+			l.fail(fault.ValidationError, p.Folder, p.Folder, Problem{File, "/name", fmt.Sprintf("folder %s also holds pack %s; keep one of the two", other.Folder, p.Name)})
 			continue
 		}
 		byName[p.Name] = p
 		for i, n := range p.Nodes {
 			if owner, taken := types[n.TypeID]; taken {
-				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
+				l.fail(fault.ValidationError, p.Folder, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
 					File, "/nodes/" + strconv.Itoa(i) + "/typeId", fmt.Sprintf("the node type %s is also declared by %s; keep one of the two", n.TypeID, owner),
 				})
 				continue
@@ -266,7 +273,7 @@ func (l *loader) compare() {
 		}
 		for _, k := range p.Kinds {
 			if owner, taken := owners[k.Name]; taken {
-				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
+				l.fail(fault.ValidationError, p.Folder, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
 					OwnFile, k.At + "/kind",
 					fmt.Sprintf("the kind %s is also declared by pack %s (folder %s); a kind has one schema per host, so keep one of the two packs", k.Name, owner.Name, owner.Folder),
 				})
@@ -282,10 +289,14 @@ func (l *loader) compare() {
 		for _, name := range sortedNames(l.needs[i]) {
 			label, at := fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), "/dependencies/"+jsonpointer.Escape(name)
 			if other := byName[name]; other != nil {
-				l.checkVersion(label, at, "there is "+name, other.Version, l.needs[i][name])
+				l.checkVersion(p.Folder, label, at, "there is "+name, other.Version, l.needs[i][name])
 				continue
 			}
-			l.fail(fault.ValidationError, label, Problem{File, at, "the pack it depends on is missing; add it to the packs folder"})
+			if l.host.Partial {
+				l.doubts = append(l.doubts, Note{label, p.Folder, Problem{File, at, "a host needs this pack, too"}})
+				continue
+			}
+			l.fail(fault.ValidationError, p.Folder, label, Problem{File, at, "the pack it depends on is missing; add it to the packs folder"})
 		}
 	}
 }

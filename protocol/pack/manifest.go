@@ -4,12 +4,15 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -124,6 +127,7 @@ func integer(number []byte) (int, bool) {
 type Node struct {
 	TypeID              string `json:"typeId"`
 	Version             string `json:"version"`
+	Role                string `json:"role"`
 	EnvelopeContractRef string `json:"envelopeContractRef"`
 	ConfigSchemaRef     string `json:"configSchemaRef"`
 	InputSchemaRef      string `json:"inputSchemaRef"`
@@ -131,14 +135,39 @@ type Node struct {
 	// RequiresSecrets are the secrets that the host must provide.
 	RequiresSecrets []Secret `json:"requiresSecrets"`
 	// Outputs are the ports with additional attributes.
-	Outputs map[string]struct {
-		Sensitive bool `json:"sensitive"`
-	} `json:"outputs"`
+	Outputs map[string]Port `json:"outputs"`
 	// RequiredCredentials and Auth are not supported by this host.
 	RequiredCredentials []json.RawMessage `json:"requiredCredentials"`
 	Auth                json.RawMessage   `json:"auth"`
 	modelgate.Needs
 }
+
+// Port describes an output port. The protocol leaves it open for later members.
+type Port struct {
+	Sensitive bool
+	// others are the members that this host does not know.
+	others []string
+}
+
+// UnmarshalJSON reads a port.
+func (p *Port) UnmarshalJSON(doc []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &members); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name != sensitive {
+			p.others = append(p.others, name)
+		}
+	}
+	if value, ok := members[sensitive]; ok {
+		return json.Unmarshal(value, &p.Sensitive)
+	}
+	return nil
+}
+
+// sensitive is the member of a port whose values are masked.
+const sensitive = "sensitive"
 
 // Secret is a secret that a node requires (OpenWOP host contract §5.7).
 type Secret struct {
@@ -219,6 +248,13 @@ func (m *Manifest) check() []Problem {
 			add(at+"/typeId", "the pack already has a node with this typeId; use unique typeIds")
 		}
 		types[n.TypeID] = true
+		for _, port := range sortedNames(n.Outputs) {
+			for _, name := range n.Outputs[port].others {
+				if schema.Near(name, []string{sensitive}) != "" { // the values would not be masked
+					add(at+"/outputs/"+jsonpointer.Escape(port)+"/"+jsonpointer.Escape(name), "unknown member; did you mean "+sensitive+"?")
+				}
+			}
+		}
 	}
 	for i, a := range m.Connector.Actions {
 		if !types[a.TypeID] {

@@ -2,11 +2,13 @@ package pack
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
@@ -25,8 +27,10 @@ type NodeType struct {
 	// its outputs; nil means anything is valid.
 	Config, Input, Output *schema.Schema
 	Contract              *workflow.EnvelopeContract
-	Needs                 modelgate.Needs
-	Secrets               []Secret
+	// ContractFile is the contract's path within the pack.
+	ContractFile string
+	Needs        modelgate.Needs
+	Secrets      []Secret
 	// Requires are the capabilities that the host's runtime must provide.
 	Requires []string
 	// Sensitive are the output ports with masked values.
@@ -54,6 +58,7 @@ func (p *Pack) readNodes(pack fs.FS, m *Manifest, o *own, h Host) (found []Probl
 		if n.EnvelopeContractRef != "" {
 			var wrong []Problem
 			t.Contract, wrong = readContract(pack, at+"/envelopeContractRef", n.EnvelopeContractRef)
+			t.ContractFile, _ = within(n.EnvelopeContractRef)
 			found = append(found, wrong...)
 		}
 		for _, problem := range n.Check() {
@@ -88,8 +93,9 @@ func (n *Node) sensitive() map[string]bool {
 // implement sets how the host implements the node.
 func (t *NodeType) implement(pack fs.FS, how made, n Node, manifestAt string, h Host) (found []Problem) {
 	at := "/nodes/" + jsonpointer.Escape(t.TypeID)
-	if !h.Any && !slices.Contains(h.Types, how.Base) {
-		found = append(found, Problem{OwnFile, at + "/base", fmt.Sprintf("want a node type of this host: one of %v", h.Types)})
+	known := slices.Contains(h.Types, how.Base)
+	if !h.Any && !known {
+		found = append(found, Problem{OwnFile, at + "/base", wantBase(how.Base, h.Types)})
 	}
 	if len(n.RequiredCredentials) > 0 || n.Auth != nil {
 		found = append(found, Problem{File, manifestAt, "this host resolves no credentials and no OAuth for nodes; want neither requiredCredentials nor auth"})
@@ -106,6 +112,37 @@ func (t *NodeType) implement(pack fs.FS, how made, n Node, manifestAt string, h 
 		}
 		t.Defaults[name] = doc
 	}
+	if known && h.CheckConfig != nil && len(t.Defaults) > 0 {
+		found = append(found, how.placed(at, h.CheckConfig(how.Base, t.Config, t.Defaults))...)
+	}
+	return found
+}
+
+// wantBase is the message for an unknown base.
+func wantBase(base string, types []string) string {
+	message := "want a node type of this host"
+	if near := schema.Near(base, types); near != "" {
+		return message + "; did you mean " + near + "?"
+	}
+	return fmt.Sprintf("%s: one of %v", message, types)
+}
+
+// placed sets the places of problems of the config: in the pack's file for this host, or in the file
+// that has the member. at is the path of the node.
+func (m made) placed(at string, found []Problem) []Problem {
+	for i, p := range found {
+		first, rest, _ := strings.Cut(strings.TrimPrefix(p.Path, "/"), "/")
+		ref, inFile := m.ConfigRefs[jsonpointer.Unescape(first)]
+		switch {
+		case inFile && rest != "":
+			file, _ := within(ref)
+			found[i].File, found[i].Path = file, "/"+rest
+		case inFile:
+			found[i].File, found[i].Path = OwnFile, at+"/configRefs"+p.Path
+		default:
+			found[i].File, found[i].Path = OwnFile, at+"/config"+p.Path
+		}
+	}
 	return found
 }
 
@@ -118,10 +155,18 @@ func readSchema(pack fs.FS, at, ref string) (*schema.Schema, []Problem) {
 	if found != nil {
 		return nil, found
 	}
+	name, _ := within(ref)
 	s, err := schema.Compile(ref, doc)
 	if err != nil {
-		name, _ := within(ref)
+		if e, ok := errors.AsType[*schema.Error](err); ok {
+			return nil, []Problem{{name, e.Path, e.Explain(doc)}}
+		}
 		return nil, []Problem{{name, "", err.Error()}}
 	}
-	return s, nil
+	for _, f := range schema.UnknownKeywords(doc) {
+		if !f.Warning { // values would not be checked for what the author wants
+			found = append(found, Problem{name, f.Path, f.Message})
+		}
+	}
+	return s, found
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/jsonpointer"
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -26,9 +27,16 @@ type Host struct {
 	// InRange reports whether a version is in a range such as ">=1.0 <2.0.0"; an error means that
 	// the range is invalid. nil if versions are not checked.
 	InRange func(version, versions string) (bool, error)
+	// CheckConfig returns the problems of the config members that a pack sets for a node type of the
+	// host; nil checks nothing. own is the pack's schema of the config, nil without one. Paths are
+	// relative to the config, and files are empty.
+	CheckConfig func(base string, own *schema.Schema, config map[string]json.RawMessage) []Problem
+	// Outputs lists the output ports of a node type of the host; empty if they are unknown.
+	Outputs func(base string) []string
+	// Partial means that other packs may be installed, too. A missing one is a note then.
+	Partial bool
 	// Any is an unknown host that satisfies all requirements, for inspecting packs without
-	// installing
-	// them.
+	// installing them.
 	Any bool
 }
 
@@ -36,6 +44,8 @@ type Host struct {
 type unmet struct {
 	path, what string
 	optional   bool
+	// meant is a capability of the host with a similar name; empty without one.
+	meant string
 }
 
 // The spellings of a model capability in the peer dependencies: at the root, or below aiProviders
@@ -62,11 +72,11 @@ func (m *Manifest) unmetPeers(h Host) (missing []unmet, wrong []Problem) {
 		}
 		optional := m.PeerMeta[key].Optional
 		if family != "" && !slices.Contains(h.Capabilities, family) {
-			missing = append(missing, unmet{at, "the capability " + family, optional})
+			missing = append(missing, unmet{at, "the capability " + family, optional, schema.Near(family, h.Capabilities)})
 		}
 		for _, id := range models {
 			if h.Model == nil || !h.Model(id) {
-				missing = append(missing, unmet{at, "a model with the capability " + id, optional})
+				missing = append(missing, unmet{at, "a model with the capability " + id, optional, ""})
 			}
 		}
 	}

@@ -148,4 +148,6 @@ var ruleTexts = map[string]string{
 	rulePack:               "A file that does not belong to a pack.",
 	ruleSettings:           "A settings file that a host rejects.",
 	ruleTemplate:           "A file that is no prompt template.",
+	rulePackDoubt:          "A part of a pack without effect, or a probable mistake in one.",
+	ruleTemplateDoubt:      "A probable mistake in a prompt template.",
 }

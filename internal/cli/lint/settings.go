@@ -51,7 +51,7 @@ func settingsLintCommand(s *session.Session) *cobra.Command {
 		Long: `Checks the files of --models, --provider-policies, --provider-settings, --rate-limits, --tenant-limits
 and --tool-limits, and the YAML files of --config and --secrets-file, as a host does when it reads them.
 All mistakes of a file are listed, each with file, line and column, the JSON pointer, and what is
-allowed. - is standard input. Findings in secrets have no ids and no values.
+allowed, and as warnings what is probably a mistake. - is standard input. Findings in secrets have no ids and no values.
 
 The kind of a file is that of its $schema member, for example
 ` + editorschema.Base + `rate-limits.schema.json, or else of its name, such as rate-limits.json, or
@@ -131,9 +131,15 @@ func (o *settingsOptions) lint(cmd *cobra.Command, p *render.Printer, format str
 	wrong := 0
 	for _, d := range docs {
 		var doubts []finding
-		found := settingsFindings(d.kind.Check(d.doc, o.host(docs, func(p strictjson.Problem) {
+		on := o.host(docs, func(p strictjson.Problem) {
 			doubts = append(doubts, finding{Path: p.Path, Rule: ruleSettings, Warning: true, Message: p.Message})
-		})))
+		})
+		found := settingsFindings(d.kind.Check(d.doc, on))
+		if len(found) == 0 {
+			for _, p := range d.kind.Doubts(d.doc, on) {
+				doubts = append(doubts, finding{Path: p.Path, Line: p.Line, Column: p.Column, Rule: ruleSettings, Warning: true, Message: p.Message})
+			}
+		}
 		wrong += len(found)
 		for _, f := range append(found, doubts...) {
 			f.File = d.name

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -27,6 +27,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 	check "waybill.dev/waybill/services/dispatcher/lint"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
 // workflowOptions are the flags of `waybill workflow lint`.
@@ -53,8 +54,9 @@ checked, without those in its folders.
 
 Without a host, other names may exist on the host: node types of packs, envelope kinds and prompt
 templates. --packs, --kinds and --prompts name the folders that the host has, --models its file of
-models. Kinds that a host would reject are findings, too. --url or --context checks the files on a host,
-with what that host has; it registers nothing. WAYBILL_URL and WAYBILL_CONTEXT alone have no effect.
+models. Packs, kinds and templates that a host would reject are findings, too, as are probable
+mistakes in them; with errors in packs or templates, definitions are not checked. --url or --context
+checks the files on a host, with what that host has; it registers nothing. WAYBILL_URL and WAYBILL_CONTEXT alone have no effect.
 
 Set the limits of your host if they are not the defaults. --rewrites also lists, as warnings, all
 rules of output schemas that vendors get in another form.
@@ -77,13 +79,17 @@ unreadable file, or a folder without definitions.`,
 			if err := errors.Join(o.limits.Validate()...); err != nil {
 				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 			}
-			run, err := o.checker(s, cmd)
+			known, found, err := o.resources()
 			if err != nil {
 				return err
 			}
-			found, err := kindFindings(o.kinds)
+			if known == nil {
+				session.Notice(cmd, "the definitions are checked when the packs and prompt templates have no errors")
+				files = nil
+			}
+			run, err := o.checker(s, cmd, known)
 			if err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return err
 			}
 			return lintWorkflows(cmd, p, format, o.warningsAsError, run, files, found)
 		},
@@ -125,7 +131,7 @@ func reportPrinter(s *session.Session, cmd *cobra.Command) (p *render.Printer, f
 type checker func(ctx context.Context, doc []byte) (found, warned []workflow.Problem, err error)
 
 // checker returns the check on a host if the flags name one, else that of this process.
-func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command) (checker, error) {
+func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command, known *resources) (checker, error) {
 	if cmd.Flags().Changed("url") || cmd.Flags().Changed("context") {
 		c, err := s.Client(cmd)
 		if err != nil {
@@ -135,7 +141,10 @@ func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command) (check
 			return checkOnHost(ctx, c, doc)
 		}, nil
 	}
-	h, err := o.host()
+	if known == nil {
+		return nil, nil // nothing is checked
+	}
+	h, err := o.host(known)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
@@ -167,33 +176,56 @@ func checkOnHost(ctx context.Context, c *client.Client, doc []byte) (found, warn
 	return convert(v.Problems), convert(v.Warnings), nil
 }
 
+// resources are the packs and prompt templates of a host.
+type resources struct {
+	packs   []*pack.Pack
+	prompts *prompt.Library
+}
+
+// resources reads the folders of the flags, and returns the findings in them. known is nil if a host
+// would reject packs or templates.
+func (o *workflowOptions) resources() (known *resources, found []finding, err error) {
+	loaded, found, err := loadPacks(o.packs, o.kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+	inKinds, err := kindFindings(o.kinds)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	library, wrong, err := (&packs.PromptOptions{Dir: o.prompts}).Check(loaded)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	inTemplates := templateFindings(func(folder string) string { return filepath.Join(o.packs, folder) }, wrong)
+	isError := func(f finding) bool { return !f.Warning }
+	rejected := loaded == nil && slices.ContainsFunc(found, isError) || slices.ContainsFunc(inTemplates, isError)
+	if o.prompts != "" && library.Empty() && len(inTemplates) == 0 {
+		inTemplates = []finding{{File: o.prompts, Rule: ruleTemplateDoubt, Warning: true, Message: "the folder has no prompt template; templates are files *.json"}}
+	}
+	found = slices.Concat(found, inKinds, inTemplates)
+	locateFiles(found)
+	if rejected {
+		return nil, found, nil
+	}
+	return &resources{loaded, library}, found, nil
+}
+
 // host returns what is known of the host.
-func (o *workflowOptions) host() (check.Host, error) {
+func (o *workflowOptions) host(known *resources) (check.Host, error) {
 	h := check.Host{Types: node.Builtin().And(node.PeerTypes()...), Limits: node.Limits(o.limits)}
 	var err error
 	if h.Models, err = models.LoadCatalogue(o.models); err != nil {
 		return h, err
 	}
-	var loaded []*pack.Pack
-	if o.packs != "" {
-		if loaded, err = packs.Load(o.packs, pack.Host{Any: true}, slog.New(slog.DiscardHandler)); err != nil {
-			return h, err
-		}
-		h.Types = h.Types.With(loaded)
-	}
+	h.Types = h.Types.With(known.packs)
 	if o.kinds != "" || o.packs != "" {
-		if h.KindSchemas, err = kindSchemas(o.kinds, loaded); err != nil {
+		if h.KindSchemas, err = kindSchemas(o.kinds, known.packs); err != nil {
 			return h, err
 		}
 		h.Kinds = slices.Sorted(maps.Keys(h.KindSchemas))
 	}
-	if o.prompts != "" || len(loaded) > 0 {
-		cfg, err := (&packs.PromptOptions{Dir: o.prompts}).Config(loaded, slog.New(slog.DiscardHandler))
-		if err != nil {
-			return h, err
-		}
-		h.Prompts = cfg.Library
-	}
+	h.Prompts = known.prompts
 	return h, nil
 }
 
@@ -234,9 +266,18 @@ func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict 
 		return err
 	}
 	if refused > 0 {
-		return countError{refused, len(files)}
+		return countError{refused, max(len(files), countFiles(all))}
 	}
 	return nil
+}
+
+// countFiles returns the number of files with findings.
+func countFiles(all []finding) int {
+	files := map[string]bool{}
+	for _, f := range all {
+		files[f.File] = true
+	}
+	return len(files)
 }
 
 // expandFolders replaces folders by their *.json files, without those that editors make. A folder without

@@ -52,7 +52,7 @@ func ParseSecrets(b []byte) (out []redact.Secret, found strictjson.Problems) {
 	if yaml.Unmarshal(b, &values) != nil || yaml.Unmarshal(b, &doc) != nil { // the parser's error quotes the file
 		return nil, strictjson.Problems{{Message: "want lines of the form id: value"}}
 	}
-	lines := linesOf(&doc)
+	lines := LinesOf(&doc)
 	for _, id := range slices.Sorted(maps.Keys(values)) {
 		wrong := func(message string) { // an id that is merged from elsewhere in the file has no place
 			found = append(found, strictjson.Problem{Message: message, Position: strictjson.Position{Line: lines[id], Column: min(lines[id], 1)}})
@@ -69,8 +69,8 @@ func ParseSecrets(b []byte) (out []redact.Secret, found strictjson.Problems) {
 	return out, found
 }
 
-// linesOf maps the members of a document to their line numbers.
-func linesOf(doc *yaml.Node) map[string]int {
+// LinesOf maps the members of a document to their line numbers.
+func LinesOf(doc *yaml.Node) map[string]int {
 	lines := map[string]int{}
 	for _, m := range doc.Content {
 		for i := 0; i+1 < len(m.Content); i += 2 {

@@ -15,12 +15,22 @@ import (
 
 // AcceptorOffers are the capabilities of an acceptor without a host.
 func AcceptorOffers() pack.Host {
+	types := node.Builtin()
 	return pack.Host{
 		Protocol:     wire.ProtocolVersion,
 		InRange:      inRange,
 		Capabilities: []string{"aiEnvelope", "host.aiEnvelope"},
-		Types:        node.Builtin().IDs(),
+		Types:        types.IDs(),
+		CheckConfig:  types.CheckPackConfig,
+		Outputs:      types.OutputsOf,
 	}
+}
+
+// LintOffers are the capabilities of a host of this version whose models are unknown.
+func LintOffers() pack.Host {
+	h := HostOffers(Models{Catalogue: catalogue.Builtin()})
+	h.Model = func(string) bool { return true }
+	return h
 }
 
 // inRange reports whether a version is in a range, in the syntax of npm.

@@ -17,19 +17,24 @@ import (
 // Load reads the packs of a folder and those of the binary; dir may be empty. It logs parts of packs
 // that have no effect.
 func Load(dir string, h pack.Host, log *slog.Logger, own ...pack.Source) ([]*pack.Pack, error) {
-	sources, done, err := openPacks(dir)
-	defer done()
-	if err != nil {
-		return nil, fmt.Errorf("%w: --packs %s: %w", exit.ErrUsage, dir, err)
-	}
-	packs, notes, err := pack.Load(append(sources, own...), h)
+	packs, notes, err := Check(dir, h, own...)
 	for _, n := range notes {
-		log.Warn("a part of a pack has no effect on this host", "note", n.String())
+		log.Warn("a part of a pack has no effect on this host, or is probably a mistake", "note", n.String())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: --packs %s: %w", exit.ErrUsage, dir, err)
 	}
 	return packs, nil
+}
+
+// Check is Load with its notes.
+func Check(dir string, h pack.Host, own ...pack.Source) ([]*pack.Pack, []pack.Note, error) {
+	sources, done, err := openPacks(dir)
+	defer done()
+	if err != nil {
+		return nil, nil, err
+	}
+	return pack.Load(append(sources, own...), h)
 }
 
 // openPacks opens each folder in dir as a pack, except those whose names begin with a dot. No path

@@ -69,7 +69,7 @@ func TestPromptOptions_ReportAllErrors(t *testing.T) {
 	_, err := o.Config([]*pack.Pack{theirs}, slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, exit.ErrUsage)
 	for _, says := range []string{
-		`c.json at "/version"`, `d.json at ""`, "e.json: cannot be read", "version 1.0.0 is there twice",
+		`c.json at "/version"`, `d.json at ""`, `e.json at "": cannot be read`, "version 1.0.0 is there twice",
 		"pack vendor.acme.desk (folder desk): x.json at",
 	} {
 		require.ErrorContains(t, err, says)

@@ -5,6 +5,7 @@ import (
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/settings"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -24,6 +25,17 @@ type Kind struct {
 	// Check returns all mistakes of a document; most are strictjson.Problems. It reads no environment
 	// variables and no other files.
 	Check func(doc []byte, on Host) error
+}
+
+// Doubts returns what is probably a mistake in a document that a host accepts.
+func (k Kind) Doubts(doc []byte, on Host) strictjson.Problems {
+	find := doubtsOf[k.Name]
+	if find == nil {
+		return nil
+	}
+	d := &doubts{on: on}
+	find(d, doc)
+	return d.found
 }
 
 // Host is what is known of the host. A nil member knows all names.

@@ -40,7 +40,7 @@ func (l *Library) Replace(by *Library) {
 }
 
 // NewLibrary builds a library. A template id may come from one library only, so that a reference is
-// unambiguous. The error lists all collisions.
+// unambiguous. The error joins a *CollisionError for each collision.
 func NewLibrary(list ...*Template) (*Library, error) {
 	all := templates{}
 	var errs []error
@@ -57,13 +57,22 @@ func NewLibrary(list ...*Template) (*Library, error) {
 	return l, errors.Join(errs...)
 }
 
+// CollisionError means that a template cannot join a library because of another one.
+type CollisionError struct {
+	Template *Template
+	message  string
+}
+
+// Error names both templates.
+func (e *CollisionError) Error() string { return e.message }
+
 func (all templates) add(t *Template) error {
 	for _, other := range all[t.ID] {
 		switch {
 		case other.Library != t.Library:
-			return fmt.Errorf("template %s of library %s: library %s has templates of this id; rename one of the two", t.ID, t.Library, other.Library)
+			return &CollisionError{t, fmt.Sprintf("template %s of library %s: library %s has templates of this id; rename one of the two", t.ID, t.Library, other.Library)}
 		case other.Version == t.Version:
-			return fmt.Errorf("template %s: version %s is there twice; keep one of the two, or give the other another version", t.ID, t.Version)
+			return &CollisionError{t, fmt.Sprintf("template %s: version %s is there twice; keep one of the two, or give the other another version", t.ID, t.Version)}
 		}
 	}
 	all[t.ID] = append(all[t.ID], t)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -158,30 +157,6 @@ func (v Variable) accepts(raw json.RawMessage) bool {
 		is = "boolean"
 	}
 	return v.Type == is
-}
-
-// otherTag matches other Mustache tags, which this host leaves unchanged.
-var otherTag = regexp.MustCompile(`\{\{[#^/!>=]`)
-
-// Notes returns hints about a valid template for its author.
-func (t *Template) Notes() (notes []string) {
-	placed := map[string]bool{}
-	for _, m := range placeholder.FindAllStringSubmatch(t.Text, -1) {
-		name := placeName(m)
-		if !placed[name] && !hasVariable(t.Variables, name) {
-			notes = append(notes, fmt.Sprintf("{{%s}} is not among the variables; it counts as an optional input", name))
-		}
-		placed[name] = true
-	}
-	for _, v := range t.Variables {
-		if !placed[v.Name] {
-			notes = append(notes, fmt.Sprintf("the text has no place for the variable %s", v.Name))
-		}
-	}
-	if otherTag.MatchString(t.Text) {
-		notes = append(notes, "the text has tags other than {{name}}; they stay as they are")
-	}
-	return notes
 }
 
 // TemplateSchema is the JSON Schema of a template.

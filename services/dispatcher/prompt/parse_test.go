@@ -31,7 +31,7 @@ func TestParse_TakesATemplate(t *testing.T) {
 	require.Equal(t, prompt.User, w.Kind)
 	require.Equal(t, prompt.HostLibrary, w.Library)
 	require.Equal(t, []prompt.Variable{{Name: "topic", Type: "string", Required: true}}, w.Variables)
-	require.Empty(t, w.Notes())
+	require.Empty(t, w.Doubts())
 }
 
 func TestParse_TellsAllThatIsWrongWithItsPlace(t *testing.T) {
@@ -96,16 +96,6 @@ func TestParse_TellsAllThatIsWrongWithItsPlace(t *testing.T) {
 			require.Equal(t, tc.paths, paths, "%s", err)
 		})
 	}
-}
-
-func TestNotes_TellWhatAnAuthorMayNotHaveMeant(t *testing.T) {
-	t.Parallel()
-	notes := parse(t, `{"templateId":"w","version":"1.0.0","kind":"user","text":"{{a}} {{a}} {{#list}}{{& b}}{{/list}}",
-		"variables":[{"name":"b","type":"string","required":false},{"name":"c","type":"string","required":false}]}`).Notes()
-	require.Len(t, notes, 3)
-	require.Contains(t, notes[0], "{{a}}")
-	require.Contains(t, notes[1], "variable c")
-	require.Contains(t, notes[2], "tags")
 }
 
 // published reads a schema of the protocol and inserts the kinds, which have their own file.

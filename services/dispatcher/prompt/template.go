@@ -42,6 +42,7 @@ type Template struct {
 	Text      string     `json:"text"`
 	Name      string     `json:"name"`
 	Variables []Variable `json:"variables"`
+	Tags      []string   `json:"tags"`
 	// Library is the name of the template's pack, or HostLibrary.
 	Library string `json:"-"`
 }

@@ -139,6 +139,9 @@ func (s Server) check(f *settings.File, at, id string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		checkHeader(f, settings.Path(at+"/headers", name), name)
+		if other := sameHeader(s.Headers, name); other != "" {
+			f.Wrong(settings.Path(at+"/headers", name), "is the header %s, which is there, too; keep one of the two", other)
+		}
 		if strings.ContainsFunc(s.Headers[name], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			f.Wrong(settings.Path(at+"/headers", name), "has a line end or another control character")
 		}
@@ -147,7 +150,10 @@ func (s Server) check(f *settings.File, at, id string) {
 		path := settings.Path(at+"/secretHeaders", name)
 		checkHeader(f, path, name)
 		s.SecretHeaders[name].check(f, path)
-		if _, twice := s.Headers[name]; twice {
+		if other := sameHeader(s.SecretHeaders, name); other != "" {
+			f.Wrong(path, "is the header %s, which is there, too; keep one of the two", other)
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Keys(s.Headers)), func(other string) bool { return strings.EqualFold(other, name) }) {
 			f.Wrong(path, "is in headers, too; keep one of the two")
 		}
 	}
@@ -221,6 +227,16 @@ func listAPIs() string {
 		names = append(names, string(a))
 	}
 	return strings.Join(names, ", ")
+}
+
+// sameHeader returns another spelling of a header before this one: names of headers have no case.
+func sameHeader[V any](all map[string]V, name string) string {
+	for _, other := range slices.Sorted(maps.Keys(all)) {
+		if other < name && strings.EqualFold(other, name) {
+			return other
+		}
+	}
+	return ""
 }
 
 func checkHeader(f *settings.File, at, name string) {

@@ -164,11 +164,26 @@ func (r Rules) checkURL(base string) string {
 		return "must not have a query or a fragment; want such as " + r.Example
 	case r.Adds != "" && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), r.Adds):
 		return "must not end in " + r.Adds + ", which is added to it; want such as " + r.Example
+	case endpointIn(u.Path) != "":
+		return "must be the base of all calls, without " + endpointIn(u.Path) + "; want such as " + r.Example
 	case r.NoPath && strings.Trim(u.Path, "/") != "":
 		return "must not have a path, which is set for each model; want such as " + r.Example
 	default:
 		return ""
 	}
+}
+
+// endpoints are paths of single calls, which authors of addresses copy from documentation.
+var endpoints = []string{"/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings", "/v1/models"}
+
+// endpointIn returns the part of a path that names a single call; empty without one.
+func endpointIn(path string) string {
+	for _, e := range endpoints {
+		if strings.HasSuffix(strings.TrimSuffix(path, "/"), e) {
+			return strings.TrimPrefix(e, "/v1")
+		}
+	}
+	return ""
 }
 
 // redactURL returns an address without parts that may be secret.
