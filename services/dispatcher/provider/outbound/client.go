@@ -17,8 +17,8 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
 
-	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/callguard"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // Errors caused by the client's own restrictions.
