@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
-	"waybill.dev/waybill/services/acceptor/kinds"
 	check "waybill.dev/waybill/services/dispatcher/lint"
 )
 
@@ -68,10 +68,7 @@ func loadPacks(dir, kindsDir string) (loaded []*pack.Pack, found []finding, err 
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	names := kinds.Core()
-	for name := range known {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(known))
 	for _, p := range loaded {
 		found = append(found, packKindFindings(at(p.Folder), p)...)
 		found = append(found, unknownKinds(at(p.Folder), p, names)...)
@@ -82,14 +79,14 @@ func loadPacks(dir, kindsDir string) (loaded []*pack.Pack, found []finding, err 
 
 // packKindFindings returns why a host would reject kinds of a pack, and warnings about the others.
 func packKindFindings(dir string, p *pack.Pack) (out []finding) {
-	registry, err := kinds.New(kinds.LintWarn)
+	wrong, err := packs.CheckPackKinds(p)
 	if err != nil {
 		return []finding{{File: dir, Rule: ruleKind, Message: err.Error()}}
 	}
-	for _, k := range p.Kinds {
+	for i, k := range p.Kinds {
 		found := doubtful(k.Schema)
-		if _, err := registry.Register(k.Name, k.Version, k.Schema); err != nil {
-			found = wrongSchema(k.Name, k.Schema, err)
+		if wrong[i] != nil {
+			found = wrongSchema(k.Name, k.Schema, wrong[i])
 		}
 		for _, f := range found {
 			f.File = filepath.Join(dir, k.File)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/examples"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
@@ -69,6 +70,20 @@ func CheckKinds(dir string) ([]KindFile, error) {
 		out = append(out, KindFile{filepath.Join(dir, e.Name()), kind, doc, err})
 	}
 	return out, nil
+}
+
+// CheckPackKinds checks the kinds of a pack as a host does: in the order of p.Kinds, why a host would
+// reject each; nil if it would not.
+func CheckPackKinds(p *pack.Pack) ([]error, error) {
+	all, err := kinds.New(kinds.LintWarn)
+	if err != nil {
+		return nil, err
+	}
+	wrong := make([]error, len(p.Kinds))
+	for i, k := range p.Kinds {
+		_, wrong[i] = all.Register(k.Name, k.Version, k.Schema)
+	}
+	return wrong, nil
 }
 
 // flatFS is one folder of files from several places.
