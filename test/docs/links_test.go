@@ -156,7 +156,7 @@ func TestREADME_StartsOnOnePage(t *testing.T) {
 		if p.path != "README.md" {
 			continue
 		}
-		_, start, ok := strings.Cut(p.text, "\n## Start in one minute\n")
+		_, start, ok := strings.Cut(p.text, "\n## Start\n")
 		require.True(t, ok)
 		start, _, _ = strings.Cut(start, "\n## ")
 		require.LessOrEqual(t, strings.Count(start, "\n"), 60)
