@@ -162,7 +162,11 @@ func TestBadInput_AVendorWithWrongUsage(t *testing.T) {
 			}
 			require.Equal(t, "run.completed", last.Type, "%s", dump(events))
 			require.Len(t, of(events, usage), 1)
-			requireHas(t, fmt.Sprintf(`{"inputTokens":%d,"outputTokens":%d}`, max(lie[0], 0), max(lie[1], 0)), of(events, usage)[0].Payload)
+			in, out := max(lie[0], 0), max(lie[1], 0)
+			if v.id == "anthropic" && out == 0 {
+				out = 1 // the start of its stream has counted one, and a later zero is no count
+			}
+			requireHas(t, fmt.Sprintf(`{"inputTokens":%d,"outputTokens":%d}`, in, out), of(events, usage)[0].Payload)
 		}
 	}
 }
