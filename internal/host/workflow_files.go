@@ -157,8 +157,8 @@ func (l *workflowLoader) try(ctx context.Context, file, from string, doc []byte)
 		return "", err
 	}
 	if problem == "" {
-		for _, other := range l.files.of(of.id, source(from)) {
-			if l.files[other].version == of.version {
+		for _, other := range l.files.of(of.id) {
+			if other != source(from) && l.files[other].version == of.version {
 				l.log.Warn("two files have the same id and version; the first by name is used: give one another version, or delete it",
 					"file", from, "not_used", other, "workflow_id", of.id, "version", of.version)
 			}
@@ -361,11 +361,11 @@ func (f workflowFiles) refuse(file string) {
 	}
 }
 
-// of lists the other files that define a workflow, by name.
-func (f workflowFiles) of(id, except string) []string {
+// of lists the files that define a workflow, by name.
+func (f workflowFiles) of(id string) []string {
 	var out []string
 	for file, d := range f {
-		if d.id == id && !d.refused && file != source(except) {
+		if d.id == id && !d.refused {
 			out = append(out, file)
 		}
 	}
@@ -373,34 +373,44 @@ func (f workflowFiles) of(id, except string) []string {
 	return out
 }
 
-// equal returns the file before a file, by name, that has the same id and version; empty if there is none.
+// equal returns the first file by name, before a file, that has the same id and version; empty if there
+// is none.
 func (f workflowFiles) equal(file string) string {
-	of := f[source(file)]
-	for _, other := range f.of(of.id, file) {
-		if f[other].version == of.version && other < source(file) {
-			return other
+	file = source(file)
+	first, d := "", f[file]
+	for other, o := range f {
+		if o.id == d.id && o.version == d.version && !o.refused && other < file && (first == "" || other < first) {
+			first = other
 		}
 	}
-	return ""
+	return first
 }
 
 // used lists the files that define a workflow, by name, without those that equal an earlier one.
 func (f workflowFiles) used(id string) []string {
-	return slices.DeleteFunc(f.of(id, ""), func(file string) bool { return f.equal(file) != "" })
+	versions := map[string]bool{}
+	return slices.DeleteFunc(f.of(id), func(file string) bool {
+		version := f[file].version
+		defer func() { versions[version] = true }()
+		return versions[version]
+	})
 }
 
 // notes says which workflows several files define.
 func (f workflowFiles) notes() map[string][]string {
 	out := map[string][]string{}
 	for _, d := range f {
-		all := f.of(d.id, "")
+		if out[d.id] != nil {
+			continue
+		}
+		all, used := f.of(d.id), f.used(d.id)
 		if len(all) < 2 {
 			continue
 		}
 		var parts []string
 		for _, file := range all {
 			part := path.Base(file) + " (version " + f[file].version
-			if f.equal(file) != "" {
+			if !slices.Contains(used, file) {
 				part += ", not used"
 			}
 			parts = append(parts, part+")")

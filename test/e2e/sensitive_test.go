@@ -99,7 +99,7 @@ func TestSensitive_IsRejectedWhereItCannotBeMasked(t *testing.T) {
 	t.Parallel()
 	h := seeded(t, nil)
 	c := h.Client(testKey)
-	doc := `{"id":"asks","name":"a","version":"1","nodes":[{"id":"ask","typeId":"core.ai.callPrompt","name":"x","position":{"x":0,"y":0},"config":{"prompt":"hello"},"inputs":{}}],
+	doc := `{"id":"asks","name":"a","version":"1","nodes":[{"id":"ask","typeId":"core.ai.callPrompt","name":"x","position":{"x":0,"y":0},"config":{"prompt":"hello {{ssn}}"},"inputs":{}}],
 		"edges":[],"triggers":[],"variables":[{"name":"ssn","type":"string","sensitive":true}],"metadata":{},"settings":{}}`
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", doc)
 	require.NoError(t, err)
