@@ -199,7 +199,10 @@ func (l distantLog) First(ctx context.Context, r subject.Run) (*frame.Frame, err
 // not wait until they were read one after the other. On an idle machine it starts within a second.
 func TestScheduler_WokenRunsOfOneTenantDoNotDelayAnother(t *testing.T) {
 	r, g := inMemory(), newGauge()
-	const n = 10_000
+	n := 10_000
+	if testing.Short() { // the race detector makes this ten times as slow
+		n = 3_000
+	}
 	limit := &wire.Schedule{Concurrency: &wire.ConcurrencyLimit{Limit: 1}}
 	q := r.queue(t)
 	var heads []*frame.Frame
@@ -222,7 +225,7 @@ func TestScheduler_WokenRunsOfOneTenantDoNotDelayAnother(t *testing.T) {
 	r.start(t, "b", "b_new", nil)
 	eventually(t, "the new run", func() bool { return g.ran("b_new") == 1 })
 	t.Logf("behind %d woken runs: %s", n, time.Since(began))
-	require.Less(t, time.Since(began), 10*time.Second, "one after the other, the reads take 50 seconds")
+	require.Less(t, time.Since(began), 10*time.Second, "one after the other, the reads take 15 seconds or more")
 	eventually(t, "all others wait", func() bool {
 		depth, err := d.Depth(t.Context())
 		return err == nil && depth.Parked+depth.Limited == n-1

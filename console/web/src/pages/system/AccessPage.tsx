@@ -105,7 +105,7 @@ function Uses(): ReactNode {
       </p>
       {uses.length === 0 && <p className="dim">No use is recorded yet.</p>}
       {uses.length > 0 && (
-        <div className="scroll">
+        <div className="scroll" role="group" aria-labelledby="keys" tabIndex={0}>
           <table aria-labelledby="keys">
             <thead>
               <tr>

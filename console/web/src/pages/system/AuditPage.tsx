@@ -90,7 +90,7 @@ function Entries(): ReactNode {
       </p>
       {query.isSuccess && entries.length === 0 && <p className="empty">The audit log has no entries.</p>}
       {shown.length > 0 && (
-        <div className="scroll">
+        <div className="scroll" role="group" aria-label="Audit entries" tabIndex={0}>
           <table aria-label="Audit entries" className="audit">
             <thead>
               <tr>

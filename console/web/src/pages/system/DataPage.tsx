@@ -80,7 +80,7 @@ function Retention(): ReactNode {
       {data.workflows.length > 0 && (
         <section aria-labelledby="byworkflow" className="system-table">
           <h2 id="byworkflow">By workflow</h2>
-          <div className="scroll">
+          <div className="scroll" role="group" aria-labelledby="byworkflow" tabIndex={0}>
             <table aria-labelledby="byworkflow">
               <thead>
                 <tr>
@@ -141,7 +141,7 @@ function Holds(): ReactNode {
       {(query.error ?? release.error) && <ErrorNote error={(query.error ?? release.error) as Error} onRetry={() => void query.refetch()} />}
       {query.isSuccess && holds.length === 0 && <p className="dim">No run has a hold.</p>}
       {holds.length > 0 && (
-        <div className="scroll">
+        <div className="scroll" role="group" aria-labelledby="holds" tabIndex={0}>
           <table aria-labelledby="holds">
             <thead>
               <tr>

@@ -125,7 +125,7 @@ function Dispatchers({ system: { dispatchers } }: { system: System }): ReactNode
   return (
     <section aria-labelledby="dispatchers" className="system-table">
       <h2 id="dispatchers">Dispatchers</h2>
-      <div className="scroll">
+      <div className="scroll" role="group" aria-labelledby="dispatchers" tabIndex={0}>
         <table aria-labelledby="dispatchers">
           <thead>
             <tr>
@@ -171,7 +171,7 @@ function Providers({ system: { providers } }: { system: System }): ReactNode {
     <section aria-labelledby="providers" className="system-table">
       <h2 id="providers">Model providers</h2>
       <p className="dim small">Limits apply to all dispatchers together. Calls and errors are those of one dispatcher.</p>
-      <div className="scroll">
+      <div className="scroll" role="group" aria-labelledby="providers" tabIndex={0}>
         <table aria-labelledby="providers">
           <thead>
             <tr>

@@ -57,7 +57,7 @@ function Webhooks(): ReactNode {
         </div>
       )}
       {data && data.webhooks.length > 0 && (
-        <div className="scroll">
+        <div className="scroll" role="group" aria-label="Webhooks" tabIndex={0}>
           <table aria-label="Webhooks" className="audit">
             <thead>
               <tr>
