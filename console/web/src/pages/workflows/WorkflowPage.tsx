@@ -310,41 +310,43 @@ function RunsView({ workflowId }: { workflowId: string }): ReactNode {
   if (data.runs.length === 0) return <p className="empty">This workflow has no runs yet.</p>;
   return (
     <>
-      <table className="rows">
-        <caption className="unseen">The latest {recent} runs, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Status</th>
-            <th scope="col">Run</th>
-            <th scope="col">Error</th>
-            <th scope="col" className="num">
-              Created
-            </th>
-            <th scope="col" className="num">
-              Took
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {data.runs.map((run) => (
-            <tr key={run.runId}>
-              <td data-name="Status">
-                <Status status={run.status} stalled={run.stalled} quarantined={run.quarantine !== undefined} />
-              </td>
-              <th scope="row" className="nowrap">
-                <Link href={`/runs/${run.runId}`} className="mono">
-                  {run.runId}
-                </Link>
+      <div className="scroll" role="group" aria-label="Latest runs" tabIndex={0}>
+        <table className="rows">
+          <caption className="unseen">The latest {recent} runs, newest first</caption>
+          <thead>
+            <tr>
+              <th scope="col">Status</th>
+              <th scope="col">Run</th>
+              <th scope="col">Error</th>
+              <th scope="col" className="num">
+                Created
               </th>
-              <td data-name="Error">{run.errorCode && <code className="bad-text"><Name text={run.errorCode} /></code>}</td>
-              <td className="num nowrap" data-name="Created">
-                <Ago at={run.createdAt} />
-              </td>
-              <td className="num nowrap" data-name="Took">{run.startedAt && run.completedAt ? duration(Date.parse(run.completedAt) - Date.parse(run.startedAt)) : "–"}</td>
+              <th scope="col" className="num">
+                Took
+              </th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {data.runs.map((run) => (
+              <tr key={run.runId}>
+                <td data-name="Status">
+                  <Status status={run.status} stalled={run.stalled} quarantined={run.quarantine !== undefined} />
+                </td>
+                <th scope="row" className="nowrap">
+                  <Link href={`/runs/${run.runId}`} className="mono">
+                    {run.runId}
+                  </Link>
+                </th>
+                <td data-name="Error">{run.errorCode && <code className="bad-text"><Name text={run.errorCode} /></code>}</td>
+                <td className="num nowrap" data-name="Created">
+                  <Ago at={run.createdAt} />
+                </td>
+                <td className="num nowrap" data-name="Took">{run.startedAt && run.completedAt ? duration(Date.parse(run.completedAt) - Date.parse(run.startedAt)) : "–"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       <p className="more">
         <Link href={`/?filter=${encodeURIComponent(`workflow:${workflowId}`)}`}>All runs of this workflow</Link>
       </p>
