@@ -104,9 +104,8 @@ func New(run subject.Run, kind subject.Kind, head Head, events []wire.Event) *Fr
 	return f
 }
 
-// ExternalPrefix starts the writer name of a change from outside the session that executes the run, such
-// as an answer or a cancellation: it is written beside the session's frames. The session reads the frame
-// and continues after it.
+// ExternalPrefix starts the writer name of a change that does not come from the session that executes
+// the run, such as an answer or a cancellation. The session reads the frame and continues after it.
 const ExternalPrefix = "beside-"
 
 // By sets the frame's writer.
