@@ -47,7 +47,7 @@ func TestBudget_IsSharedByDocuments(t *testing.T) {
 		wrong := s.ValidateWithin([]byte(`"`+strings.Repeat("a", 40)+`!"`), b)
 		require.NotEmpty(t, wrong)
 	}
-	require.Less(t, time.Since(began), 500*time.Millisecond)
+	require.Less(t, time.Since(began), 10*time.Second, "without a budget it does not end in a lifetime")
 	require.True(t, b.Spent())
 	wrong := s.ValidateWithin([]byte(`"ab"`), b)
 	require.Equal(t, schema.KeywordBudget, wrong[0].Keyword)

@@ -200,7 +200,7 @@ func TestEval_EndsHostileExpressionsSoon(t *testing.T) {
 			took := time.Since(start)
 			require.Error(t, err)
 			t.Log(name, took, err)
-			require.Less(t, took, time.Second, "the bound is far below; this machine may be busy")
+			require.Less(t, took, 10*time.Second, "the bound is far below; this machine may be busy")
 		})
 	}
 }

@@ -94,7 +94,7 @@ func TestReader_OfHostileAnswersIsBounded(t *testing.T) {
 		require.NotEmpty(t, violations, name)
 		took := time.Since(began)
 		t.Log(name, took)
-		require.Less(t, took, 500*time.Millisecond, name)
+		require.Less(t, took, 10*time.Second, "%s: without a budget it does not end in a lifetime", name)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
