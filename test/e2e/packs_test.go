@@ -26,7 +26,7 @@ var packFiles = map[string]string{
 	"packs/tools/contracts/write.json": `{"accepts":["vendor.acme.note"]}`,
 	"workflows/note.json": `{"id":"note","name":"Note","version":"1.0.0",
 		"nodes":[` + noteNode("first") + `,
-			{"id":"pause","typeId":"core.delay","name":"Pause","position":{"x":1,"y":0},"config":{"ms":3000},"inputs":{}},` + noteNode("second") + `],
+			{"id":"pause","typeId":"core.approvalGate","name":"Pause","position":{"x":1,"y":0},"config":{"title":"Go on?","actions":["accept"]},"inputs":{}},` + noteNode("second") + `],
 		"edges":[{"id":"a","sourceNodeId":"first","targetNodeId":"pause"},{"id":"b","sourceNodeId":"pause","targetNodeId":"second"}],
 		"triggers":[],"variables":[],"metadata":{},"settings":{}}`,
 }
@@ -34,6 +34,23 @@ var packFiles = map[string]string{
 func noteNode(id string) string {
 	return `{"id":"` + id + `","typeId":"core.ai.callPrompt","name":"Note","position":{"x":0,"y":0},"inputs":{},
 		"config":{"envelopeType":"vendor.acme.note","prompt":"Write a note."},"envelopeContract":{"accepts":["vendor.acme.note"]}}`
+}
+
+// awaitPause waits until a run of the workflow "note" is between its two notes.
+func awaitPause(t *testing.T, c *harness.Client, id string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var r struct{ Status string }
+		return get(t, c, "/v1/runs/"+id).JSON(&r) == nil && r.Status == "waiting-approval"
+	}, time.Minute, 20*time.Millisecond)
+}
+
+func endPause(t *testing.T, c *harness.Client, id string) {
+	t.Helper()
+	awaitPause(t, c, id)
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+id+"/interrupts/pause", `{"resumeValue":{"action":"accept"}}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 }
 
 // packFolder writes packFiles and returns the folder.
@@ -100,6 +117,7 @@ func TestPacks_AddKindsButNoNodesThatNeedARuntime(t *testing.T) {
 	require.Equal(t, packFiles["packs/notes/schemas/note.json"], string(a.Body))
 
 	noted := start(t, c, `{"workflowId":"note"}`)
+	endPause(t, c, noted)
 	events, snap := finish(t, c, harness.LoadSchemas(t), noted)
 	require.Equal(t, "completed", snap.Status, "%s", h.Log())
 	require.Len(t, artifacts(events), 2)
@@ -124,6 +142,16 @@ func artifacts(events []harness.Event) []string {
 	return out
 }
 
+// recorded returns the raw events of accepted envelopes that a run has until now.
+func recorded(t *testing.T, c *harness.Client, id string) []string {
+	t.Helper()
+	var p harness.Page
+	require.NoError(t, get(t, c, "/v1/runs/"+id+"/events/poll").JSON(&p))
+	events, err := harness.ParseEvents(p.Events)
+	require.NoError(t, err)
+	return artifacts(events)
+}
+
 // OpenWOP envelope contract §26 case 23: the pack is removed while a run with its kind waits.
 func TestPacks_ARemovedKindIsRejectedAndItsEventsStay(t *testing.T) {
 	t.Parallel()
@@ -134,22 +162,16 @@ func TestPacks_ARemovedKindIsRejectedAndItsEventsStay(t *testing.T) {
 	h := harness.StartIn(t, data, "--packs", filepath.Join(dir, "packs"), "--workflows", workflows, "--lease", "1s")
 	c := h.Client("dev-key")
 	id := start(t, c, `{"workflowId":"note"}`)
-	var before []string
-	require.Eventually(t, func() bool {
-		a := get(t, c, "/v1/runs/"+id+"/events/poll")
-		var p harness.Page
-		require.NoError(t, a.JSON(&p))
-		events, err := harness.ParseEvents(p.Events)
-		require.NoError(t, err)
-		before = artifacts(events)
-		return len(before) == 1
-	}, time.Minute, 20*time.Millisecond)
+	awaitPause(t, c, id)
+	before := recorded(t, c, id)
+	require.Len(t, before, 1)
 	h.Kill()
 
 	h = harness.StartIn(t, data, "--workflows", workflows, "--lease", "1s")
 	c = h.Client("dev-key")
 	require.NotContains(t, discover(t, c).SupportedEnvelopes, "vendor.acme.note")
 	require.Equal(t, http.StatusNotFound, get(t, c, "/schemas/envelopes/vendor.acme.note.schema.json").Status)
+	endPause(t, c, id)
 	events, snap := finish(t, c, harness.LoadSchemas(t), id)
 	require.Equal(t, "failed", snap.Status)
 	require.Equal(t, before, artifacts(events), "recorded events do not change, and no new ones follow")

@@ -13,13 +13,13 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// private is a workflow with a sensitive text and a sensitive number. It copies both, waits for an
-// answer, and then waits for the copied number of milliseconds: with a mask instead of the number
-// the last node would fail.
+// private is a workflow with a sensitive text and a sensitive number. It copies both, waits
+// until the host was killed, and then waits for the copied number of milliseconds: with a mask instead
+// of the number the last node would fail.
 const private = `{"id":"private","name":"p","version":"1","nodes":[
 	{"id":"copy","typeId":"core.identity","name":"c","position":{"x":0,"y":0},"config":{},"inputs":{
 		"text":{"type":"variable","variableName":"ssn"},"ms":{"type":"variable","variableName":"pause"}}},
-	{"id":"wait","typeId":"core.delay","name":"w","position":{"x":0,"y":0},"config":{"ms":3000},"inputs":{}},
+	{"id":"wait","typeId":"core.delay","name":"w","position":{"x":0,"y":0},"config":{"ms":6000},"inputs":{}},
 	{"id":"keep","typeId":"core.channelWrite","name":"k","position":{"x":0,"y":0},"config":{"channelName":"log","reducer":"append"},
 		"inputs":{"value":{"type":"connection","nodeId":"copy","outputKey":"text"}}},
 	{"id":"again","typeId":"core.delay","name":"a","position":{"x":0,"y":0},"config":{},"inputs":{"delayMs":{"type":"connection","nodeId":"copy","outputKey":"ms"}}}
