@@ -64,7 +64,8 @@ func TestAssignee_OutlivesACrashAndIsNoPartOfTheRun(t *testing.T) {
 
 	var fork struct{ RunID string }
 	require.NoError(t, doing(t, ada, http.MethodPost, "/v1/runs/"+run+":fork", `{"mode":"branch","fromSeq":1}`, http.StatusCreated).JSON(&fork))
-	require.Contains(t, questionsOf(t, ada, "?unassigned=true"), waits(fork.RunID))
+	waits(fork.RunID)
+	require.Contains(t, questionsOf(t, ada, "?unassigned=true"), fork.RunID)
 
 	doing(t, ben, http.MethodPost, path, `{"replace":true}`, http.StatusOK)
 	require.Equal(t, "ben", questionsOf(t, ada, "")[run])
