@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,15 +13,15 @@ func TestCancel_EndsALiveRunWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, id, 30*time.Second, "running")
+	await(t, c, id, patience, "running")
 	a := do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", `{"reason":"enough"}`)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 	var v created
 	require.NoError(t, a.JSON(&v))
 	require.Equal(t, id, v.RunID)
 	require.Contains(t, []string{"cancelling", "cancelled"}, v.Status)
-	await(t, c, id, 30*time.Second, "cancelled")
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	await(t, c, id, patience, "cancelled")
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started node.cancelled run.cancelled", strings.Join(names(events), " "))
 	var p map[string]any
@@ -43,7 +42,7 @@ func TestCancel_RightAfterCreationEndsTheRunOnce(t *testing.T) {
 		id := create(t, c, `{"workflowId":"three"}`).RunID
 		a := do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "{}")
 		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
-		events, err := c.Finish(within(t, 30*time.Second), id)
+		events, err := c.Finish(within(t, patience), id)
 		require.NoError(t, err)
 		ends := 0
 		for _, e := range events {
@@ -76,7 +75,7 @@ func TestBulkCancel_AnswersEachEntryInOrder(t *testing.T) {
 	foreign, _ := run(t, client(t, otherKey), `{"workflowId":"noop"}`)
 	gone := create(t, c, `{"workflowId":"wait"}`).RunID
 	do(t, c, http.MethodPost, "/v1/runs/"+gone+"/cancel", "")
-	await(t, c, gone, 30*time.Second, "cancelled")
+	await(t, c, gone, patience, "cancelled")
 
 	ids := []string{done, live, "ghost", foreign, gone, live}
 	body, err := json.Marshal(map[string]any{"runIds": ids, "reason": "all"})
@@ -105,7 +104,7 @@ func TestBulkCancel_AnswersEachEntryInOrder(t *testing.T) {
 		require.NotEmpty(t, r.Error.Message)
 	}
 	require.Contains(t, string(a.Body), `"ok":false`, "members of value zero are there")
-	await(t, c, live, 30*time.Second, "cancelled")
+	await(t, c, live, patience, "cancelled")
 }
 
 func TestBulkCancel_RejectsInvalidLists(t *testing.T) {

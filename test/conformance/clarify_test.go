@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,14 +21,14 @@ func TestClarification_OfAModelWaitsForTheAnswer(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	program(t, c, nodeID, `{"type":"clarification.request","payload":{"questions":[{"id":"q1","question":"which?","schema":{"enum":["blue"]}}]}}`, triage)
 	id := create(t, c, `{"workflowId":"model-asks"}`).RunID
-	await(t, c, id, 30*time.Second, "waiting-input")
+	await(t, c, id, patience, "waiting-input")
 	var w waiting
 	require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+id, "").JSON(&w))
 	require.Equal(t, "clarification", w.Interrupt.Kind)
 	require.Equal(t, nodeID, w.CurrentNodeID)
 	require.Equal(t, http.StatusUnprocessableEntity, answer(t, c, id, nodeID, `{"answers":{"q1":"red"}}`).Status)
 	require.Equal(t, http.StatusOK, answer(t, c, id, nodeID, `{"answers":{"q1":"blue"}}`).Status)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started provider.usage clarification.requested interrupt.requested node.suspended "+
 		"interrupt.resolved clarification.resolved node.resumed provider.usage artifact.created node.completed run.completed", strings.Join(names(events), " "))
@@ -40,7 +39,7 @@ func TestClarification_OfAModelWaitsForTheAnswer(t *testing.T) {
 func asking(t *testing.T, c *harness.Client, id, more string, answers ...string) (runID string) {
 	t.Helper()
 	runID = startAsking(t, c, id, more, answers...)
-	await(t, c, runID, 30*time.Second, "waiting-input")
+	await(t, c, runID, patience, "waiting-input")
 	return runID
 }
 
@@ -73,7 +72,7 @@ func TestClarification_CanBeDeclined(t *testing.T) {
 	a := answer(t, c, id, "model-declined", `{"declined":true,"reason":"not known yet"}`)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 	require.Contains(t, string(a.Body), `"outcome":"declined"`)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "interrupt.resolved clarification.resolved node.resumed provider.usage artifact.created node.completed run.completed", strings.Join(names(events)[6:], " "))
 	require.Contains(t, string(events[6].Payload), `"not known yet"`)
@@ -83,7 +82,7 @@ func TestClarification_CanBeDeclined(t *testing.T) {
 
 	id = asking(t, c, "model-declined-fails", `,"settings":{"questions":{"onDecline":"fail"}}`)
 	require.Equal(t, http.StatusOK, answer(t, c, id, "model-declined-fails", `{"declined":true}`).Status)
-	events, err = c.Finish(within(t, 30*time.Second), id)
+	events, err = c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "interrupt.resolved clarification.resolved node.failed run.failed", strings.Join(names(events)[6:], " "))
 	require.Contains(t, string(events[8].Payload), `"interrupt_rejected"`)
@@ -100,7 +99,7 @@ func TestClarification_OfAModelTimesOut(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := startAsking(t, c, "model-late", `,"settings":{"questions":{"timeoutMs":1200}}`)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "interrupt.requested node.suspended interrupt.resolved node.failed run.failed", strings.Join(names(events)[4:], " "))
 	require.Contains(t, string(events[4].Payload), `"timeoutMs":1200`)

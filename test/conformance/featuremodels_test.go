@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -120,7 +119,7 @@ func TestFeatures_AFormOfAModelIsSubmitted(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, answer(t, c, runID, "form", `{"who":"x"}`).Status, "no such field")
 	a := answer(t, c, runID, "form", `{"why":"too small"}`)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
-	events, err := c.Finish(within(t, 30*time.Second), runID)
+	events, err := c.Finish(within(t, patience), runID)
 	require.NoError(t, err)
 	require.Equal(t, "artifact.created@draws draws node.suspended@form interrupt.requested@form interrupt.resolved@form node.resumed@form form then", path(events))
 	require.JSONEq(t, `"too small"`, string(read(t, c, runID).Variables["why"]))
@@ -134,18 +133,18 @@ func TestFeatures_ABranchContinuesIndependently(t *testing.T) {
 		set("yes", "said", `"yes"`)), join(chain("a", "gate"), edge("gate", "yes")), "", ""))
 	runID, _ := suspended(t, c, id, "waiting-approval")
 	require.Equal(t, http.StatusOK, answer(t, c, runID, "gate", `{"action":"accept"}`).Status)
-	source, err := c.Finish(within(t, 30*time.Second), runID)
+	source, err := c.Finish(within(t, patience), runID)
 	require.NoError(t, err)
 	for _, e := range source {
 		if e.Type != "interrupt.resolved" && e.Type != "node.completed" {
 			continue
 		}
 		f := fork(t, c, runID, fmt.Sprintf(`{"mode":"branch","fromSeq":%d}`, e.Sequence))
-		await(t, c, f.RunID, 30*time.Second, "waiting-approval", "completed")
+		await(t, c, f.RunID, patience, "waiting-approval", "completed")
 		if read(t, c, f.RunID).Status == "waiting-approval" {
 			require.Equal(t, http.StatusOK, answer(t, c, f.RunID, "gate", `{"action":"reject"}`).Status)
 		}
-		events, err := c.Finish(within(t, 30*time.Second), f.RunID)
+		events, err := c.Finish(within(t, patience), f.RunID)
 		require.NoError(t, err)
 		require.Equal(t, names(source[:e.Sequence]), names(events[:e.Sequence]), "%s", strings.Join(names(events), " "))
 	}

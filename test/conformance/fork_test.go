@@ -41,7 +41,7 @@ func fork(t *testing.T, c *harness.Client, id, body string, headers ...string) f
 func forkEvents(t *testing.T, c *harness.Client, id, body string) []harness.Event {
 	t.Helper()
 	f := fork(t, c, id, body)
-	events, err := c.Finish(within(t, 30*time.Second), f.RunID)
+	events, err := c.Finish(within(t, patience), f.RunID)
 	require.NoError(t, err)
 	return events
 }
@@ -77,7 +77,7 @@ func TestFork_ReplaysEqualTheirSource(t *testing.T) {
 		for from := range events {
 			f := fork(t, c, id, fmt.Sprintf(`{"mode":"replay","fromSeq":%d}`, from))
 			require.Equal(t, from, *f.FromSeq)
-			again, err := c.Finish(within(t, 30*time.Second), f.RunID)
+			again, err := c.Finish(within(t, patience), f.RunID)
 			require.NoError(t, err)
 			require.Equal(t, common(events), common(again), "%s from %d", body, from)
 			require.Equal(t, read(t, c, id).Status, read(t, c, f.RunID).Status)
@@ -160,7 +160,7 @@ func TestFork_ABranchAcceptsAnOverlay(t *testing.T) {
 	c := client(t, liveKey)
 	id, events := run(t, c, `{"workflowId":"three","tags":["a"],"metadata":{"m":1},"configurable":{"recursionLimit":3,"x":1}}`)
 	f := fork(t, c, id, `{"mode":"branch","fromSeq":3,"runOptionsOverlay":{"configurable":{"recursionLimit":2},"tags":[],"metadata":{"n":2}}}`)
-	got, err := c.Finish(within(t, 30*time.Second), f.RunID)
+	got, err := c.Finish(within(t, patience), f.RunID)
 	require.NoError(t, err)
 	require.Equal(t, common(events[:3]), common(got[:3]))
 	require.Equal(t, "run.started node.started node.completed node.started node.completed cap.breached run.failed", strings.Join(names(got), " "))
@@ -180,7 +180,7 @@ func TestFork_CopiesHistoryAsItsOwn(t *testing.T) {
 	c := client(t, liveKey)
 	id, events := run(t, c, `{"workflowId":"three"}`)
 	f := fork(t, c, id, `{"mode":"replay","fromSeq":5}`)
-	got, err := c.Finish(within(t, 30*time.Second), f.RunID)
+	got, err := c.Finish(within(t, patience), f.RunID)
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, e := range events {
@@ -203,18 +203,18 @@ func TestFork_OfAnsweredRuns(t *testing.T) {
 	c := client(t, liveKey)
 	id, _ := suspended(t, c, "approve", "waiting-approval")
 	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept"}`).Status)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	for from := range events {
 		require.Equal(t, common(events), common(forkEvents(t, c, id, fmt.Sprintf(`{"mode":"replay","fromSeq":%d}`, from))), "from %d", from)
 	}
 	for from := range events {
 		f := fork(t, c, id, fmt.Sprintf(`{"mode":"branch","fromSeq":%d}`, from))
-		s := await(t, c, f.RunID, 30*time.Second, "waiting-approval", "completed")
+		s := await(t, c, f.RunID, patience, "waiting-approval", "completed")
 		if s.Status == "waiting-approval" {
 			require.Equal(t, http.StatusOK, answer(t, c, f.RunID, "gate", `{"action":"accept"}`).Status)
 		}
-		got, err := c.Finish(within(t, 30*time.Second), f.RunID)
+		got, err := c.Finish(within(t, patience), f.RunID)
 		require.NoError(t, err)
 		require.Equal(t, strings.Join(names(events), " "), strings.Join(names(got), " "), "from %d", from)
 	}
@@ -228,7 +228,7 @@ func cancelled(t *testing.T, c *harness.Client, body, at string) (runID string, 
 		return strings.Contains(string(do(t, c, http.MethodGet, "/v1/runs/"+id+"/events/poll?timeout=1", "").Body), at)
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", `{"reason":"enough"}`).Status)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	return id, events
 }
@@ -253,7 +253,7 @@ func TestFork_AReplayOfACancelledRunExecutesAgain(t *testing.T) {
 	}
 	first := forkEvents(t, c, id, `{"mode":"replay"}`)
 	f := fork(t, c, id, `{"mode":"replay"}`)
-	second, err := c.Finish(within(t, 30*time.Second), f.RunID)
+	second, err := c.Finish(within(t, patience), f.RunID)
 	require.NoError(t, err)
 	require.Equal(t, common(first), common(second), "every replay has the same events")
 	require.Equal(t, "replay_source_missing", read(t, c, f.RunID).Error.Code)
@@ -271,12 +271,12 @@ func TestFork_AReplayOfACancelledQuestionAsksAgain(t *testing.T) {
 	c := client(t, testKey)
 	id, _ := suspended(t, c, "approve", "waiting-approval")
 	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "{}").Status)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	f := fork(t, c, id, `{"mode":"replay"}`)
-	await(t, c, f.RunID, 30*time.Second, "waiting-approval")
+	await(t, c, f.RunID, patience, "waiting-approval")
 	require.Equal(t, http.StatusOK, answer(t, c, f.RunID, "gate", `{"action":"accept"}`).Status)
-	got, err := c.Finish(within(t, 30*time.Second), f.RunID)
+	got, err := c.Finish(within(t, patience), f.RunID)
 	require.NoError(t, err)
 	require.Equal(t, common(events[:len(events)-2]), common(got[:len(events)-2]))
 	require.Equal(t, "completed", read(t, c, f.RunID).Status)
@@ -291,11 +291,11 @@ func TestFork_AReplayOfACancelledGateHasItsVotes(t *testing.T) {
 		require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept","voter":"`+voter+`"}`).Status)
 	}
 	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "{}").Status)
-	await(t, c, id, 30*time.Second, "cancelled")
+	await(t, c, id, patience, "cancelled")
 	f := fork(t, c, id, `{"mode":"replay"}`)
-	await(t, c, f.RunID, 30*time.Second, "waiting-approval")
+	await(t, c, f.RunID, patience, "waiting-approval")
 	require.Equal(t, http.StatusOK, answer(t, c, f.RunID, "gate", `{"action":"accept","voter":"eve"}`).Status)
-	await(t, c, f.RunID, 30*time.Second, "completed")
+	await(t, c, f.RunID, patience, "completed")
 }
 
 // The child of a run belongs to that run: a replay fails what the child had not ended.
@@ -303,13 +303,13 @@ func TestFork_AReplayOfACancelledParentFailsItsChild(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := create(t, c, `{"workflowId":"parent-of-approve"}`).RunID
-	await(t, c, id, 30*time.Second, "waiting-approval")
+	await(t, c, id, patience, "waiting-approval")
 	for _, when := range []string{"while the child waits", "after the cancellation"} {
 		got := forkEvents(t, c, id, `{"mode":"replay"}`)
 		require.Equal(t, "run.started node.started node.dispatched node.suspended node.resumed node.failed run.failed", strings.Join(names(got), " "), when)
 		require.Contains(t, string(got[5].Payload), "replay_source_missing")
 		require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "{}").Status)
-		await(t, c, id, 30*time.Second, "cancelled")
+		await(t, c, id, patience, "cancelled")
 	}
 }
 

@@ -54,7 +54,7 @@ func TestGRPC_ServesTheSameDocuments(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "pending", res.GetStatus())
 	require.Equal(t, c.Base+"/v1/runs/"+res.GetRunId()+"/events", res.GetEventsUrl())
-	events, err := c.Finish(within(t, 30*time.Second), res.GetRunId())
+	events, err := c.Finish(within(t, patience), res.GetRunId())
 	require.NoError(t, err)
 	require.NotContains(t, string(events[0].Payload), `"transport"`, "the protocol has no word for gRPC")
 
@@ -116,7 +116,7 @@ func TestGRPC_CancelsLikeREST(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, []string{"cancelling", "cancelled"}, res.GetStatus())
 	require.Nil(t, res.AlreadyTerminal)
-	await(t, c, live, 30*time.Second, "cancelled")
+	await(t, c, live, patience, "cancelled")
 	res, err = e.CancelRun(as(t, testKey), &openwopv1.CancelRunRequest{RunId: done})
 	require.NoError(t, err)
 	require.True(t, res.GetAlreadyTerminal())
@@ -258,7 +258,7 @@ func TestGRPC_ADisconnectCancelsNothing(t *testing.T) {
 		_, err = s.Recv()
 	}
 	require.NotErrorIs(t, err, io.EOF)
-	require.Equal(t, "completed", await(t, c, id, 30*time.Second, "completed", "cancelled", "failed").Status)
+	require.Equal(t, "completed", await(t, c, id, patience, "completed", "cancelled", "failed").Status)
 }
 
 // §9.4: methods of families that this host does not advertise, and their REST routes.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -75,7 +74,7 @@ func TestKey_FiftyConcurrentStartsCreateOneRun(t *testing.T) {
 	require.Len(t, ids, 1)
 	for id, n := range ids {
 		require.Equal(t, 50, n)
-		events, err := c.Finish(within(t, 30*time.Second), id)
+		events, err := c.Finish(within(t, patience), id)
 		require.NoError(t, err)
 		require.Len(t, events, 8)
 	}
@@ -142,7 +141,7 @@ func TestKey_AllowsManyRetries(t *testing.T) {
 		require.Equal(t, http.StatusCreated, again.Status)
 		require.Equal(t, string(first.Body), string(again.Body))
 		require.Equal(t, "true", again.Header.Get(replayHeader))
-		await(t, c, run.RunID, 30*time.Second, "completed")
+		await(t, c, run.RunID, patience, "completed")
 	}
 }
 
@@ -181,10 +180,10 @@ func TestDedup_AllowsOneActiveRunOfAScope(t *testing.T) {
 	other := create(t, c, `{"workflowId":"wait","scopeId":"case-2"}`, "X-Dedup", "enforce").RunID
 	for _, r := range []string{id, second, other} {
 		do(t, c, http.MethodPost, "/v1/runs/"+r+"/cancel", "")
-		await(t, c, r, 30*time.Second, "cancelled")
+		await(t, c, r, patience, "cancelled")
 	}
 	next := create(t, c, `{"workflowId":"noop","scopeId":"case-1"}`, "X-Dedup", "enforce").RunID
-	_, err := c.Finish(within(t, 30*time.Second), next)
+	_, err := c.Finish(within(t, patience), next)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, do(t, c, http.MethodPost, "/v1/runs", body, "X-Dedup", "maybe").Status)
 }

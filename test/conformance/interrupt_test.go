@@ -46,7 +46,7 @@ type waiting struct {
 func suspended(t *testing.T, c *harness.Client, workflow, status string) (id string, w waiting) {
 	t.Helper()
 	id = create(t, c, `{"workflowId":"`+workflow+`"}`).RunID
-	await(t, c, id, 30*time.Second, status)
+	await(t, c, id, patience, status)
 	require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+id, "").JSON(&w))
 	require.NotNil(t, w.Interrupt)
 	return id, w
@@ -66,7 +66,7 @@ func TestInterrupt_ApprovalSuspendsAndResumes(t *testing.T) {
 	require.Equal(t, "approval", w.Interrupt.Kind)
 	a := answer(t, c, id, "gate", `{"action":"accept"}`)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started node.suspended interrupt.requested approval.requested "+
 		"interrupt.resolved approval.received node.resumed node.completed run.completed", strings.Join(names(events), " "))
@@ -115,7 +115,7 @@ func TestInterrupt_RejectsInvalidAnswers(t *testing.T) {
 		external: {"hook", `{"order":7.0,"more":true}`}, custom: {"any", `{"n":1}`},
 	} {
 		require.Equal(t, http.StatusOK, answer(t, c, id, value[0], value[1]).Status, "it is still open")
-		await(t, c, id, 30*time.Second, "completed")
+		await(t, c, id, patience, "completed")
 	}
 }
 
@@ -133,7 +133,7 @@ func TestInterrupt_OfTheQuestionThatWasRead(t *testing.T) {
 	}
 	a := do(t, c, http.MethodPost, path, accept, "Waybill-Interrupt-Id", shown.Interrupt.InterruptID)
 	require.Equal(t, http.StatusOK, a.Status, "it is still open: %s", a.Body)
-	await(t, c, id, 30*time.Second, "completed")
+	await(t, c, id, patience, "completed")
 }
 
 // OpenWOP host contract §6.3.
@@ -175,12 +175,12 @@ func TestInterrupt_NeedsAQuorum(t *testing.T) {
 	listed, _ = counted(id, w)
 	require.Equal(t, votes{Accepts: 2, Required: 3}, listed)
 	vote(id, "cid", "accept")
-	await(t, c, id, 30*time.Second, "completed")
+	await(t, c, id, patience, "completed")
 
 	id, _ = suspended(t, c, "approve-three", "waiting-approval")
 	require.Equal(t, "waiting-approval", vote(id, "ann", "reject"))
 	vote(id, "bob", "reject")
-	await(t, c, id, 30*time.Second, "failed")
+	await(t, c, id, patience, "failed")
 }
 
 // OpenWOP host contract §6.4, §12 no. 24: a rejection fails the run unless it is routed.
@@ -190,7 +190,7 @@ func TestInterrupt_RejectionFailsUnlessRouted(t *testing.T) {
 	for workflow, want := range map[string]string{"approve": "failed", "approve-routed": "completed"} {
 		id, _ := suspended(t, c, workflow, "waiting-approval")
 		require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"reject"}`).Status)
-		await(t, c, id, 30*time.Second, want)
+		await(t, c, id, patience, want)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestInterrupt_TimesOut(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id := create(t, c, `{"workflowId":"approve-soon"}`).RunID // it may wait for less time than a request takes
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started node.suspended interrupt.requested approval.requested "+
 		"interrupt.resolved approval.received node.failed run.failed", strings.Join(names(events), " "))
@@ -233,7 +233,7 @@ func TestInterrupt_TokenIsTheAuthorisation(t *testing.T) {
 	again := do(t, anonymous, http.MethodPost, at, `{"resumeValue":{"order":7}}`, "Idempotency-Key", "once-"+id)
 	require.Equal(t, string(a.Body), string(again.Body))
 	require.Equal(t, "true", again.Header.Get("Openwop-Idempotent-Replay"))
-	await(t, c, id, 30*time.Second, "completed")
+	await(t, c, id, patience, "completed")
 
 	id, w = suspended(t, c, "approve-keyed", "waiting-approval")
 	a = do(t, anonymous, http.MethodPost, "/v1/interrupts/"+w.Interrupt.InterruptToken, `{"resumeValue":{"action":"accept"}}`)
@@ -268,7 +268,7 @@ func TestInterrupt_TwoGatesAreAnsweredOneByOne(t *testing.T) {
 	require.NoError(t, answer(t, c, id, "a", `{"action":"accept"}`).JSON(&v))
 	require.Equal(t, "waiting-approval", v.Status)
 	require.NoError(t, answer(t, c, id, "b", `{"action":"accept"}`).JSON(&v))
-	await(t, c, id, 30*time.Second, "completed")
+	await(t, c, id, patience, "completed")
 }
 
 // OpenWOP host contract §6.2: the action ask does not decide.
@@ -280,7 +280,7 @@ func TestInterrupt_AskLeavesTheGateOpen(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 	require.Contains(t, string(a.Body), `"status":"waiting-approval"`)
 	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept"}`).Status)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(strings.Join(names(events), " "), "approval.received"))
 }
@@ -298,7 +298,7 @@ func TestInterrupt_AcceptsMembersOfGroupsAndRoles(t *testing.T) {
 		require.NotContains(t, string(a.Body), "ops")
 		require.Empty(t, w.Interrupt.InterruptToken, "a token has no principal")
 		require.Equal(t, http.StatusOK, answer(t, client(t, key), id, "gate", `{"action":"accept"}`).Status)
-		events, err := c.Finish(within(t, 30*time.Second), id)
+		events, err := c.Finish(within(t, patience), id)
 		require.NoError(t, err)
 		require.Contains(t, string(events[5].Payload), map[string]string{opsKey: `"standing":{"groups":["ops"]}`, chiefKey: `"standing":{"roles":["chief"]}`}[key])
 		require.Equal(t, key == chiefKey, strings.Contains(string(events[5].Payload), `"resolvedBy":"u-7"`))
@@ -317,7 +317,7 @@ func TestInterrupt_CanBeOverridden(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.Status)
 	require.Contains(t, string(a.Body), "/resumeValue/reason")
 	require.Equal(t, http.StatusOK, answer(t, boss, id, "gate", override).Status)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), suffix), names(events))
 	require.JSONEq(t, `{"gateId":"gate","principal":"u-7","reason":"it burns"}`, string(events[5].Payload))
@@ -327,7 +327,7 @@ func TestInterrupt_CanBeOverridden(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.Status)
 	require.Contains(t, string(a.Body), `"status":"waiting-approval"`, "one vote of two")
 	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept","voter":"ann"}`).Status)
-	events, err = c.Finish(within(t, 30*time.Second), id)
+	events, err = c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), suffix), names(events))
 }
@@ -345,7 +345,7 @@ func TestInterrupt_Escalates(t *testing.T) {
 		return w.Interrupt.Escalation.Level == 2
 	}, time.Minute, 20*time.Millisecond)
 	require.Equal(t, http.StatusOK, answer(t, ops, id, "gate", `{"action":"accept"}`).Status)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "approval.requested waybill.approval.escalated waybill.approval.escalated interrupt.resolved approval.received node.resumed node.completed run.completed",
 		strings.Join(names(events)[4:], " "))
@@ -361,7 +361,7 @@ func TestInterrupt_OpensAtLowConfidence(t *testing.T) {
 	id, w := suspended(t, c, "unsure", "waiting-approval")
 	require.JSONEq(t, `{"agentId":"core.sorter","threshold":0.7,"observed":0.4,"decision":"spam"}`, string(w.Interrupt.Payload["data"]))
 	require.Equal(t, http.StatusOK, answer(t, c, id, "a", `{"decision":"ham"}`).Status)
-	await(t, c, id, 30*time.Second, "completed")
+	await(t, c, id, patience, "completed")
 	_, events := run(t, c, `{"workflowId":"sure"}`)
 	require.Equal(t, "run.started node.started node.completed run.completed", strings.Join(names(events), " "))
 }

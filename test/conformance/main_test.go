@@ -150,7 +150,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 // do sends a request and requires an answer.
 func do(t *testing.T, c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
 	t.Helper()
-	a, err := c.Do(within(t, 30*time.Second), method, path, body, headers...)
+	a, err := c.Do(within(t, patience), method, path, body, headers...)
 	require.NoError(t, err)
 	return a
 }
@@ -170,11 +170,14 @@ func create(t *testing.T, c *harness.Client, body string, headers ...string) cre
 	return v
 }
 
+// patience is the longest wait for a run. A host with the race detector on a busy machine needs much of it.
+const patience = 2 * time.Minute
+
 // run executes a run and returns its id and events.
 func run(t *testing.T, c *harness.Client, body string) (runID string, all []harness.Event) {
 	t.Helper()
 	id := create(t, c, body).RunID
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	return id, events
 }
@@ -229,7 +232,7 @@ func names(events []harness.Event) []string {
 func frames(t *testing.T, c *harness.Client, id, query string, headers ...string) []harness.Frame {
 	t.Helper()
 	var out []harness.Frame
-	a, err := c.Stream(within(t, 30*time.Second), "/v1/runs/"+id+"/events"+query, func(f harness.Frame) bool {
+	a, err := c.Stream(within(t, patience), "/v1/runs/"+id+"/events"+query, func(f harness.Frame) bool {
 		if f.Event != "" {
 			out = append(out, f)
 		}

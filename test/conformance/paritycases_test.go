@@ -110,7 +110,7 @@ func parityCases(s *sides) map[string][]parityCase {
 		t.Helper()
 		id := create(t, c, `{"workflowId":"wait"}`).RunID
 		after(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel")
-		await(t, c, id, 30*time.Second, "running", "waiting-timer")
+		await(t, c, id, patience, "running", "waiting-timer")
 		return id
 	}
 	asking := func(t *testing.T) (string, waiting) {
@@ -191,7 +191,7 @@ func parityCases(s *sides) map[string][]parityCase {
 				id := live(t)
 				a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`)
 				require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
-				await(t, c, id, 30*time.Second, "paused")
+				await(t, c, id, patience, "paused")
 				return call{path: params{"run_id": id}}
 			}),
 			fixed("one that has ended", false, true, call{path: at}),

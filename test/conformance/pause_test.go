@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +17,7 @@ func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id := create(t, c, `{"workflowId":"wait-two","inputs":{"delayMs":4000}}`).RunID // pause requests arrive within it
-	await(t, c, id, 30*time.Second, "running")
+	await(t, c, id, patience, "running")
 	a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"reason":"lunch"}`, "Idempotency-Key", "p-"+id)
 	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
 	var p paused
@@ -31,13 +30,13 @@ func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	other := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", "")
 	require.Equal(t, http.StatusConflict, other.Status)
 	require.Contains(t, string(other.Body), `"runStatus":"paused"`)
-	await(t, c, id, 30*time.Second, "paused")
+	await(t, c, id, patience, "paused")
 	a = do(t, c, http.MethodPost, "/v1/runs/"+id+":resume", "")
 	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
 	require.NoError(t, a.JSON(&p))
 	require.Equal(t, "running", p.Status)
 	require.NotEmpty(t, p.ResumedAt)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started node.completed run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
 }
@@ -49,7 +48,7 @@ func TestPause_IsTakenBackByAResume(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id := create(t, c, `{"workflowId":"wait-two","inputs":{"delayMs":4000}}`).RunID // the requests arrive within it
-	await(t, c, id, 30*time.Second, "running")
+	await(t, c, id, patience, "running")
 	for _, step := range []struct {
 		verb   string
 		status int
@@ -64,7 +63,7 @@ func TestPause_IsTakenBackByAResume(t *testing.T) {
 		require.Equal(t, step.status, a.Status, "%s %s", step.verb, a.Body)
 		require.Contains(t, string(a.Body), step.says)
 	}
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.NotContains(t, names(events), "run.paused")
 	require.Equal(t, "run.completed", names(events)[len(events)-1])
@@ -76,12 +75,12 @@ func TestPause_DrainsTheLastNode(t *testing.T) {
 	c := client(t, liveKey)
 	for _, body := range []string{"", `{"drainPolicy":"drain-current-node"}`} {
 		id := create(t, c, `{"workflowId":"wait","inputs":{"delayMs":700}}`).RunID
-		await(t, c, id, 30*time.Second, "running")
+		await(t, c, id, patience, "running")
 		a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", body)
 		require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
-		await(t, c, id, 30*time.Second, "paused")
+		await(t, c, id, patience, "paused")
 		require.Equal(t, http.StatusAccepted, do(t, c, http.MethodPost, "/v1/runs/"+id+":resume", "").Status)
-		events, err := c.Finish(within(t, 30*time.Second), id)
+		events, err := c.Finish(within(t, patience), id)
 		require.NoError(t, err)
 		require.Equal(t, "run.started node.started node.completed run.paused run.resumed run.completed", strings.Join(names(events), " "))
 	}
@@ -92,12 +91,12 @@ func TestPause_ImmediateStartsAFreshAttempt(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id := create(t, c, `{"workflowId":"wait","inputs":{"delayMs":3000}}`).RunID
-	await(t, c, id, 30*time.Second, "running")
+	await(t, c, id, patience, "running")
 	a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`)
 	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
-	await(t, c, id, 30*time.Second, "paused")
+	await(t, c, id, patience, "paused")
 	require.Equal(t, http.StatusAccepted, do(t, c, http.MethodPost, "/v1/runs/"+id+":resume", `{"reason":"back"}`).Status)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
 }
@@ -109,7 +108,7 @@ func TestPause_IsRejectedAtOtherStatuses(t *testing.T) {
 	done, _ := run(t, c, `{"workflowId":"noop"}`)
 	waits, _ := suspended(t, c, "approve", "waiting-approval")
 	live := create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, live, 30*time.Second, "running")
+	await(t, c, live, patience, "running")
 	for _, tc := range []struct {
 		run, verb, body string
 		status          int
@@ -138,8 +137,8 @@ func TestPause_CancelEndsAPausedRun(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id := create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, id, 30*time.Second, "running")
+	await(t, c, id, patience, "running")
 	do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`)
 	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "").Status)
-	await(t, c, id, 30*time.Second, "cancelled")
+	await(t, c, id, patience, "cancelled")
 }

@@ -68,7 +68,7 @@ func TestPoll_WaitsOnlyIfTheRunIsLiveAndNothingIsNewer(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, id, 30*time.Second, "running")
+	await(t, c, id, patience, "running")
 	began := time.Now()
 	require.Len(t, poll(t, c, id, "?timeout=60").Events, 2, "existing events are returned immediately")
 	p := poll(t, c, id, "?timeout=60&lastSequence=50")

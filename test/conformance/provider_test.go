@@ -219,6 +219,6 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		id := create(t, c, ask("patient", "known")).RunID
 		require.Eventually(t, func() bool { return len(server.Requests()) > n }, 30*time.Second, 10*time.Millisecond)
 		require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "").Status)
-		await(t, c, id, 30*time.Second, "cancelled")
+		await(t, c, id, patience, "cancelled")
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +24,7 @@ func TestCreate_AnswersWithAPendingRunAndAbsoluteAddresses(t *testing.T) {
 	u, err := url.Parse(v.EventsURL)
 	require.NoError(t, err)
 	require.True(t, u.IsAbs())
-	require.Equal(t, "completed", await(t, c, v.RunID, 30*time.Second, "completed").Status)
+	require.Equal(t, "completed", await(t, c, v.RunID, patience, "completed").Status)
 }
 
 // A write is readable immediately, through every API.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +31,7 @@ func TestConcurrentClaim_OneExecutorPerformsTheEffect(t *testing.T) {
 				require.Equal(t, got.LogicalInvocationID, id)
 			}
 			require.Equal(t, 1, got.Delivered)
-			events, err := c.Finish(within(t, 30*time.Second), got.RunID)
+			events, err := c.Finish(within(t, patience), got.RunID)
 			require.NoError(t, err)
 			require.Equal(t, "run.started node.started log.appended node.completed run.completed", strings.Join(names(events), " "))
 			require.Contains(t, string(events[2].Payload), got.LogicalInvocationID)
@@ -53,7 +52,7 @@ func TestVariables_ChangeWhileARunIsLive(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := create(t, c, `{"workflowId":"wait-two","inputs":{"delayMs":1500}}`).RunID
-	await(t, c, id, 30*time.Second, "running")
+	await(t, c, id, patience, "running")
 	var got struct{ Variables map[string]json.RawMessage }
 	askSeam(t, c, http.MethodGet, variablesOf(id), "", &got)
 	require.JSONEq(t, `1500`, string(got.Variables["delayMs"]))
@@ -64,7 +63,7 @@ func TestVariables_ChangeWhileARunIsLive(t *testing.T) {
 	askSeam(t, c, http.MethodPost, variablesOf(id), `{"variables":{}}`, &got)
 	require.JSONEq(t, `1`, string(got.Variables["a"]))
 
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "completed", read(t, c, id).Status, "its timer fires after the changes")
 	var changed []string

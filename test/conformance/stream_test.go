@@ -58,7 +58,7 @@ func TestStream_HasTheHeadersOfAnEventStream(t *testing.T) {
 	c := client(t, testKey)
 	id, _ := run(t, c, `{"workflowId":"noop"}`)
 	for _, accept := range []string{"text/event-stream", "*/*", "application/json, text/event-stream"} {
-		a, err := c.Stream(within(t, 30*time.Second), "/v1/runs/"+id+"/events", func(harness.Frame) bool { return true }, "Accept", accept)
+		a, err := c.Stream(within(t, patience), "/v1/runs/"+id+"/events", func(harness.Frame) bool { return true }, "Accept", accept)
 		require.NoError(t, err)
 		require.Equal(t, "text/event-stream", a.Header.Get("Content-Type"), accept)
 		require.Equal(t, "no-cache", a.Header.Get("Cache-Control"))
@@ -218,7 +218,7 @@ func TestStream_EndsForReadersWithAllEvents(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, a.Status, "the mode shows none of the other events")
 
 	said := create(t, c, talk(0, "a", "b")).RunID
-	await(t, c, said, 30*time.Second, "completed")
+	await(t, c, said, patience, "completed")
 	chunks := frames(t, c, said, "?streamMode=messages")
 	require.NotEmpty(t, chunks)
 	a = do(t, c, http.MethodGet, "/v1/runs/"+said+"/events?streamMode=messages", "", "Accept", "text/event-stream", "Last-Event-ID", chunks[len(chunks)-1].ID)
@@ -231,7 +231,7 @@ func TestStream_RejectsAPositionBeyondTheEnd(t *testing.T) {
 	c := client(t, testKey)
 	ended, events := run(t, c, `{"workflowId":"three"}`)
 	live := create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, live, 30*time.Second, "running")
+	await(t, c, live, patience, "running")
 	for _, id := range []string{ended, live} {
 		for _, last := range []string{strconv.Itoa(len(events)), "1000", "99999999999999999999"} {
 			for _, query := range []string{"", "?streamMode=values", "?streamMode=messages&bufferMs=100"} {
@@ -345,7 +345,7 @@ func TestStream_ADisconnectCancelsNothing(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := create(t, c, talk(10, "a", "b", "c", "d")).RunID
-	_, err := c.Stream(within(t, 30*time.Second), "/v1/runs/"+id+"/events?streamMode=debug", func(harness.Frame) bool { return false })
+	_, err := c.Stream(within(t, patience), "/v1/runs/"+id+"/events?streamMode=debug", func(harness.Frame) bool { return false })
 	require.NoError(t, err)
-	require.Equal(t, "completed", await(t, c, id, 30*time.Second, "completed", "cancelled", "failed").Status)
+	require.Equal(t, "completed", await(t, c, id, patience, "completed", "cancelled", "failed").Status)
 }

@@ -82,12 +82,12 @@ func TestSubWorkflow_MirrorsAWaitingChild(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id := create(t, c, `{"workflowId":"grandparent"}`).RunID
-	s := await(t, c, id, 30*time.Second, "waiting-approval")
+	s := await(t, c, id, patience, "waiting-approval")
 	require.Equal(t, "call", s.CurrentNodeID)
 	leaf := childOf(t, c, childOf(t, c, id))
 	a := do(t, c, http.MethodPost, "/v1/runs/"+leaf+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
-	events, err := c.Finish(within(t, 30*time.Second), id)
+	events, err := c.Finish(within(t, patience), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started node.dispatched node.suspended node.resumed node.completed run.completed", strings.Join(names(events), " "))
 }
@@ -102,15 +102,15 @@ func TestSubWorkflow_CancellationReachesChildrenUnlessConfiguredOtherwise(t *tes
 		require.Contains(t, string(a.Body), `"status":"cancelled"`)
 	}
 	id := create(t, c, `{"workflowId":"grandparent"}`).RunID
-	await(t, c, id, 30*time.Second, "waiting-approval")
+	await(t, c, id, patience, "waiting-approval")
 	leaf := childOf(t, c, childOf(t, c, id))
 	cancel(id)
-	await(t, c, leaf, 30*time.Second, "cancelled")
+	await(t, c, leaf, patience, "cancelled")
 	require.Equal(t, http.StatusGone, do(t, c, http.MethodPost, "/v1/runs/"+leaf+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`).Status)
 
 	id = create(t, c, `{"workflowId":"parent-lets-be"}`).RunID
 	child := childOf(t, c, id)
-	await(t, c, child, 30*time.Second, "running")
+	await(t, c, child, patience, "running")
 	cancel(id)
 	require.Equal(t, "cancelled", read(t, c, id).Status)
 	require.Equal(t, "running", read(t, c, child).Status)
@@ -164,7 +164,7 @@ func TestSubWorkflow_TracesTheChildUnderItsNode(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	var made created
 	require.NoError(t, a.JSON(&made))
-	_, err := c.Finish(within(t, 30*time.Second), made.RunID)
+	_, err := c.Finish(within(t, patience), made.RunID)
 	require.NoError(t, err)
 	var node, child *otlp.Span
 	require.Eventually(t, func() bool {

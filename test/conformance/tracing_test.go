@@ -51,7 +51,7 @@ func TestTracing_TheRunIsAChildOfItsRequest(t *testing.T) {
 			require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 			var made created
 			require.NoError(t, a.JSON(&made))
-			_, err := c.Finish(within(t, 30*time.Second), made.RunID)
+			_, err := c.Finish(within(t, patience), made.RunID)
 			require.NoError(t, err)
 
 			spans := spansOf(t, collector, "openwop.envelope.accept")
@@ -101,7 +101,7 @@ func TestTracing_FollowsTheDecisionOfTheRequest(t *testing.T) {
 		require.Equal(t, http.StatusCreated, a.Status)
 		var made created
 		require.NoError(t, a.JSON(&made))
-		_, err := c.Finish(within(t, 30*time.Second), made.RunID)
+		_, err := c.Finish(within(t, patience), made.RunID)
 		require.NoError(t, err)
 	}
 	require.Len(t, spansOf(t, collector)["openwop.run"], 1, "the run of the sampled request")
@@ -131,10 +131,10 @@ func TestTracing_ContinuesTheTraceAfterARestart(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	var made created
 	require.NoError(t, a.JSON(&made))
-	await(t, c, made.RunID, 30*time.Second, "running")
+	await(t, c, made.RunID, patience, "running")
 	h.Restart()
 	c = c.To(h, "dev-key")
-	_, err := c.Finish(within(t, 30*time.Second), made.RunID)
+	_, err := c.Finish(within(t, patience), made.RunID)
 	require.NoError(t, err)
 	spans := spansOf(t, collector)
 	require.Len(t, spans["openwop.run"], 1)
@@ -167,11 +167,11 @@ func TestTracing_SeparatesWaitFromWork(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	var made created
 	require.NoError(t, a.JSON(&made))
-	await(t, c, made.RunID, 30*time.Second, "waiting-approval")
+	await(t, c, made.RunID, patience, "waiting-approval")
 	h.Restart()
 	c = c.To(h, "dev-key")
 	require.Equal(t, http.StatusOK, answer(t, c, made.RunID, "gate", `{"action":"accept"}`).Status)
-	_, err := c.Finish(within(t, 30*time.Second), made.RunID)
+	_, err := c.Finish(within(t, patience), made.RunID)
 	require.NoError(t, err)
 
 	spans := spansOf(t, collector)

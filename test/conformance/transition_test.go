@@ -3,7 +3,6 @@ package conformance
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,14 +30,14 @@ func reach(t *testing.T, c *harness.Client, status string) (id, gate string) {
 		return id, "a"
 	}
 	id = create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, id, 30*time.Second, "running")
+	await(t, c, id, patience, "running")
 	switch status {
 	case "paused":
 		require.Equal(t, http.StatusAccepted, do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`).Status)
 	case "cancelled":
 		require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "").Status)
 	}
-	await(t, c, id, 30*time.Second, status)
+	await(t, c, id, patience, status)
 	return id, "a"
 }
 
