@@ -41,7 +41,7 @@ func TestKept_NamesWhatIsKeptLessSafely(t *testing.T) {
 }
 
 // When a server stops, some streams elect a new leader. That is not a failure.
-func TestKept_BearsWithAChangeOfLeaders(t *testing.T) {
+func TestKept_ToleratesALeaderElection(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	u := unsteady{copies: map[string]int{"A": 1}}

@@ -41,7 +41,7 @@ func TestPages_AreSentOnceAndLeaveNothing(t *testing.T) {
 }
 
 // The last may be gone, and others have come: who reads sees that there is a gap.
-func TestPages_HandOverWhatComesInsteadOfTheLast(t *testing.T) {
+func TestPages_ReturnLaterMessagesIfTheLastIsGone(t *testing.T) {
 	t.Parallel()
 	nc, s := lists(t, 3, 1)
 	require.NoError(t, s.DeleteMsg(t.Context(), 4))
@@ -50,7 +50,7 @@ func TestPages_HandOverWhatComesInsteadOfTheLast(t *testing.T) {
 	require.Equal(t, []uint64{2, 6}, got)
 }
 
-func TestPages_SayThatAServerLacksSome(t *testing.T) {
+func TestPages_ReportThatAServerLacksMessages(t *testing.T) {
 	t.Parallel()
 	nc, _ := lists(t, 2, 1)
 	got, err := pages(t.Context(), nc, 1, 6, 0)
@@ -64,7 +64,7 @@ func TestPages_SayThatAServerLacksSome(t *testing.T) {
 }
 
 // A server that is killed, or a connection that breaks, takes messages along that were on their way.
-func TestPages_AskAgainForWhatGotLost(t *testing.T) {
+func TestPages_RequestLostMessagesAgain(t *testing.T) {
 	t.Parallel()
 	s := natslinktest.Serve(t, &server.Options{})
 	nc, err := nats.Connect(s.ClientURL())
@@ -121,7 +121,7 @@ func (r request) followers() []int {
 
 // A server finds a page that lies all over a large log in seconds: to ask for the same again would never end.
 // One that has ended says nothing either, and the next is asked for whole pages again.
-func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
+func TestPages_RequestFewerFromASlowServer(t *testing.T) {
 	t.Parallel()
 	const last = 200
 	for name, c := range map[string]struct {
@@ -219,7 +219,7 @@ func TestShortPage_NeedsOneRequest(t *testing.T) {
 	require.ErrorIs(t, natslink.ShortPage(t.Context(), nc, "OTHERS", "list.wanted.*", 1, none), nats.ErrNoResponders)
 }
 
-func TestPages_AskNothingMoreWhenTheirCallerHasGone(t *testing.T) {
+func TestPages_EndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	s := natslinktest.Serve(t, &server.Options{})
 	nc, err := nats.Connect(s.ClientURL())
@@ -250,7 +250,7 @@ func answered(to string, pos, before int) *nats.Msg {
 	return m
 }
 
-func TestPages_SayWhatIsWrong(t *testing.T) {
+func TestPages_ReportErrors(t *testing.T) {
 	t.Parallel()
 	s := natslinktest.Serve(t, &server.Options{})
 	nc, err := nats.Connect(s.ClientURL())

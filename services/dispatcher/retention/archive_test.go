@@ -132,7 +132,7 @@ func TestStore_RefusesWhatIsNoWholeRun(t *testing.T) {
 }
 
 // The caller learns that the archive is away, the log why.
-func TestStore_SaysThatTheArchiveIsAway(t *testing.T) {
+func TestStore_ReportsAnUnavailableArchive(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t, func(at archive.Target) archive.Target { return broken{at} })
 	run := writeRun(t, r.log, "run_1", "", true)

@@ -75,7 +75,7 @@ func TestCompare_CountsALostEndOfAGrowingLog(t *testing.T) {
 }
 
 // A leader that was cut off from the others answers for some seconds as of before.
-func TestCompare_LosesNothingToALeaderOfBefore(t *testing.T) {
+func TestCompare_IgnoresAnOutdatedLeader(t *testing.T) {
 	t.Parallel()
 	r, log, all := cutOff(t, 7)
 	r.compare(t, 14)

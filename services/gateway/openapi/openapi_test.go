@@ -146,7 +146,7 @@ func TestDocument_DeclaresEveryPathParameter(t *testing.T) {
 	})
 }
 
-func TestDocument_TellsScopesBodiesAndErrors(t *testing.T) {
+func TestDocument_HasScopesBodiesAndErrors(t *testing.T) {
 	t.Parallel()
 	doc := described(t)
 	for _, r := range rest.Routes {
