@@ -97,7 +97,7 @@ func (c *core) guard(window time.Duration) error {
 	return nil
 }
 
-// lossStore is a cold store that knows which runs it has had.
+// lossStore is a cold store that detects lost runs.
 type lossStore interface {
 	// Knows reports whether the store has, or had, the object of a run.
 	Knows(ctx context.Context, run subject.Run) (bool, error)

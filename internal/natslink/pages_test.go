@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
-// pages gives the positions of those that are wanted, until there are as many as are enough.
+// pages returns the positions of wanted messages, at most enough of them.
 func pages(ctx context.Context, nc *nats.Conn, from, to uint64, enough int) (got []uint64, err error) {
 	err = natslink.Pages(ctx, nc, "LISTS", "list.wanted.*", from, to, func(m *js.RawStreamMsg) (bool, error) {
 		if m.Subject != "list.wanted.entry" || m.Time.IsZero() {
@@ -40,7 +40,7 @@ func TestPages_AreSentOnceAndLeaveNothing(t *testing.T) {
 	require.Equal(t, subs, nc.NumSubscriptions())
 }
 
-// The last may be gone, and others have come: who reads sees that there is a gap.
+// The last message may be deleted and later ones stored. The reader detects the gap.
 func TestPages_ReturnLaterMessagesIfTheLastIsGone(t *testing.T) {
 	t.Parallel()
 	nc, s := lists(t, 3, 1)
@@ -63,7 +63,7 @@ func TestPages_ReportThatAServerLacksMessages(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A server that is killed, or a connection that breaks, takes messages along that were on their way.
+// Messages in flight are lost when a server is killed or a connection breaks.
 func TestPages_RequestLostMessagesAgain(t *testing.T) {
 	t.Parallel()
 	s := natslinktest.Serve(t, &server.Options{})
@@ -119,8 +119,9 @@ func (r request) followers() []int {
 	return []int{min(pageMessages, r.batch*pageFewer), r.batch, fewer}
 }
 
-// A server finds a page that lies all over a large log in seconds: to ask for the same again would never end.
-// One that has ended says nothing either, and the next is asked for whole pages again.
+// A server needs seconds to find the messages of a page that are scattered over a large log. Requesting
+// the same page again would never end. A stopped server is silent, too; the next one gets requests for
+// whole pages again.
 func TestPages_RequestFewerFromASlowServer(t *testing.T) {
 	t.Parallel()
 	const last = 200
@@ -158,7 +159,7 @@ func TestPages_RequestFewerFromASlowServer(t *testing.T) {
 				require.NoError(t, json.Unmarshal(m.Data, &q))
 				found := c.finds(len(asked)+1, q.Batch)
 				if asked = append(asked, request{q.Batch, found}); !found {
-					return // it looks for them, or has ended
+					return // it is searching, or has stopped
 				}
 				time.Sleep(c.takes) //nolint:forbidigo // as a server that looks
 				before := 0
@@ -212,7 +213,7 @@ func TestShortPage_NeedsOneRequest(t *testing.T) {
 	nc, err := nats.Connect(s.ClientURL())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	_, err = nc.SubscribeSync("$JS.API.DIRECT.GET.LISTS") // and says nothing
+	_, err = nc.SubscribeSync("$JS.API.DIRECT.GET.LISTS") // it never answers
 	require.NoError(t, err)
 	none := func(*js.RawStreamMsg) (bool, error) { return false, nil }
 	require.NoError(t, natslink.ShortPage(t.Context(), nc, "LISTS", "list.wanted.*", 1, none))

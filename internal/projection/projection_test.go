@@ -19,7 +19,7 @@ func in(member string) string {
 	return `{"type":"object","properties":{"m":` + member + `},"required":["m"],"additionalProperties":false}`
 }
 
-// of gives what the projection says of that member.
+// of returns the projected schema of that member.
 func of(t *testing.T, v projection.Vendor, member string) string {
 	t.Helper()
 	var doc struct {

@@ -13,7 +13,7 @@ type Pool struct {
 	limit int64
 	// each limits what one caller holds, instead of a share; 0 means no limit.
 	each int64
-	// sole means that there is one tenant, which needs no share.
+	// sole means that the only tenant uses the whole pool.
 	sole bool
 
 	mu   sync.Mutex // guards all below

@@ -143,7 +143,7 @@ func (o *logVerifyOptions) verify(ctx context.Context, stderr io.Writer) (*verif
 func (o *logVerifyOptions) openCold(ctx context.Context) (logverify.ReadCold, func(), error) {
 	path := filepath.Join(o.dataDir, "cold.db")
 	if _, err := os.Stat(path); o.nats.URL != "" || err != nil {
-		return nil, func() {}, nil //nolint:nilerr // runs that the log says are sealed are then reported as unread
+		return nil, func() {}, nil //nolint:nilerr // sealed runs of the log are then reported as unread
 	}
 	store, err := sqlite.Open(ctx, path)
 	if err != nil {

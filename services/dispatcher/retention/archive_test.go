@@ -131,7 +131,7 @@ func TestStore_RefusesWhatIsNoWholeRun(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// The caller learns that the archive is away, the log why.
+// The error names the unavailable archive, the log the cause.
 func TestStore_ReportsAnUnavailableArchive(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t, func(at archive.Target) archive.Target { return broken{at} })

@@ -95,7 +95,7 @@ func TestListInterrupts_ListsWhatTheCallerMayAnswer(t *testing.T) {
 	}
 }
 
-// Each question says whether the caller may answer it. One that was answered has its answer instead.
+// Each open question shows whether the caller may answer it. An answered one shows its answer.
 func TestListInterrupts_MarksAnswerableQuestions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
