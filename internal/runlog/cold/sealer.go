@@ -140,7 +140,7 @@ func (s *Sealer) Warnings() (out []string) {
 }
 
 // Sweep seals all runs whose hot window is over, and removes frames of sealed runs from the log. It first
-// finishes what an earlier process has begun. Errors: runlog.ErrUnavailable, runlog.ErrPermanent.
+// finishes what an earlier process has begun. Errors: runlog.ErrUnavailable, runlog.ErrRemovalDenied.
 func (s *Sealer) Sweep(ctx context.Context) error {
 	if err := s.whole(ctx); err != nil {
 		if errors.Is(err, ErrLacking) {
@@ -408,7 +408,7 @@ func (s *Sealer) encode(ctx context.Context, run subject.Run) (*Object, error) {
 
 // mark reads the object of a run back, and marks the run as sealed in the log. It may be repeated. It
 // returns nil if the run was erased. Errors: ErrNotFound if the run has no object, frame.ErrDamaged if
-// the object is damaged, runlog.ErrUnavailable, runlog.ErrPermanent.
+// the object is damaged, runlog.ErrUnavailable, runlog.ErrRemovalDenied.
 func (s *Sealer) mark(ctx context.Context, run subject.Run) (*leaving, error) {
 	d := s.deps
 	var (

@@ -60,7 +60,7 @@ func appendEvents(m *metrics.Metrics, rec *wire.RunRecord, docs ...string) *runs
 func all(t *testing.T, m *metrics.Metrics) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(m.Collectors(func() int { return 3 }, func(context.Context) (runlog.Depth, error) { return runlog.Depth{Waiting: 3, Held: 2}, nil })...)
+	reg.MustRegister(m.Collectors(func() int { return 3 }, func(context.Context) (runlog.Depth, error) { return runlog.Depth{Waiting: 3, InDelivery: 2}, nil })...)
 	got, err := reg.Gather()
 	require.NoError(t, err)
 	out := map[string]*dto.MetricFamily{}

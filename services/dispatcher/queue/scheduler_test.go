@@ -189,7 +189,7 @@ func TestScheduler_AnotherDispatcherGoesOnAfterAStop(t *testing.T) {
 	eventually(t, "all are executed", func() bool { return second.distinct() == 20 })
 	eventually(t, "nothing is left", func() bool {
 		depth, err := d.Depth(t.Context())
-		return err == nil && depth.Waiting+depth.Held+depth.Limited == 0
+		return err == nil && depth.Waiting+depth.InDelivery+depth.Limited == 0
 	})
 }
 
@@ -234,7 +234,7 @@ func TestScheduler_TwoSaturatedDispatchersExecuteEveryRunOnce(t *testing.T) {
 	for _, d := range []*dispatcher{one, two} {
 		eventually(t, "nothing is left", func() bool {
 			depth, err := d.Depth(t.Context())
-			return err == nil && depth.Waiting+depth.Held+depth.Limited == 0
+			return err == nil && depth.Waiting+depth.InDelivery+depth.Limited == 0
 		})
 	}
 	for _, id := range all {
