@@ -77,7 +77,7 @@ Exit status: 0 intact; 1 damaged; 5 no log.`,
 				err = o.nats.Validate()
 			}
 			if err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			p, err := s.Printer(cmd)
 			if err != nil {
@@ -202,7 +202,7 @@ func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verified
 	}
 	key, err := o.key()
 	if err != nil {
-		return fmt.Errorf("%w: --audit-key-file: %w", exit.ErrUsage, err)
+		return exit.Usagef("--audit-key-file: %w", err)
 	}
 	if key == nil {
 		r.unaudited = "needs the key of the checkpoints; set --audit-key-file"

@@ -22,7 +22,7 @@ func Load(dir string, h pack.Host, log *slog.Logger, own ...pack.Source) ([]*pac
 		log.Warn("a part of a pack has no effect on this host, or is a probable mistake", "note", n.String())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: --packs %s: %w", exit.ErrUsage, dir, err)
+		return nil, exit.Usagef("--packs %s: %w", dir, err)
 	}
 	return packs, nil
 }

@@ -91,7 +91,7 @@ func (s *Sealer) Pause() (resume func()) {
 	return s.turn.Unlock
 }
 
-// Forget makes the next sweep look at all runs again, because another process may have sealed some since.
+// Forget makes the next sweep check all runs again, because another process may have sealed some since.
 func (s *Sealer) Forget() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -125,7 +125,7 @@ func (s *Sealer) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Warnings returns what an operator must know.
+// Warnings returns problems that an operator must solve.
 func (s *Sealer) Warnings() (out []string) {
 	if s.failing.Load() {
 		out = append(out, "ended runs are not sealed, or stay in the run log: the cold store, the run log or a reader of it fails; the host's log has the reason")

@@ -75,7 +75,7 @@ func damaged(raws []*js.RawStreamMsg) bool {
 	return false
 }
 
-// raw reads the messages of a run from the leader, whatever their content.
+// raw reads the messages of a run from the leader without parsing them.
 func (l *Log) raw(ctx context.Context, run subject.Run) (out []*js.RawStreamMsg, err error) {
 	for next := uint64(1); ; {
 		m, err := l.getOfLeader(ctx, next, run.All())
