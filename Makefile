@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.bin:$(PATH)
 # The modules of the workspace; the package pattern "work" covers them all.
 MODULES := . bench proto protocol
 # The longest packages start first, so that none of them runs alone at the end.
-LONGEST := ./test/sweep ./test/chaos ./test/sim ./test/acceptor
+LONGEST := ./test/cli ./test/e2e ./test/chaos ./test/sweep ./test/clients ./test/models ./test/sim ./test/acceptor
 # $(call with,REGEXP,PATHS) are the packages with a file that matches.
 with = $(addprefix ./,$(sort $(patsubst %/,%,$(dir $(shell git grep -lE '$(1)' -- $(2))))))
 STARTS := errgroup|semaphore\.|^\s*go (func|[a-z])|\.Go\(
