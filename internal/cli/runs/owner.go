@@ -18,7 +18,7 @@ func ownerCommand(s *session.Session) *cobra.Command {
 		Long: `Shows which dispatcher owns a run, since when and until when. If no dispatcher executes the
 run, shows the slot or limit that it waits for, or why it is quarantined. "owner" is the id of a
 process, new at each of its starts, and "host" its machine or pod. "epoch" counts the claims of the
-run: after a takeover it is one higher. The state is one of:
+run: each takeover and each restart of its execution is a new claim. The state is one of:
 
   none      no dispatcher owns the run
   owned     the dispatcher's lease is valid
