@@ -45,7 +45,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Is(target error) bool { return target == ErrUsage && e.Status == Usage }
 
 // ErrUsage matches errors in arguments and in the files they name; see Usagef.
-var ErrUsage = errors.New("usage")
+var ErrUsage = With(Usage, errors.New("usage"))
 
 // With wraps an error with a status; nil stays nil.
 func With(status int, err error) error {
