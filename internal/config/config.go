@@ -151,7 +151,7 @@ func apply(doc []byte, sets []*pflag.FlagSet, given map[string]bool) (found stri
 	return found
 }
 
-// applyOne sets a flag in each set that has it, and returns what is wrong if no set accepts the value.
+// applyOne sets a flag in each set that has it, and returns an error if no set accepts the value.
 func applyOne(sets []*pflag.FlagSet, name string, value *yaml.Node, isGiven bool) (message string) {
 	var names []string
 	known, accepted := false, false

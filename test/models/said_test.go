@@ -241,7 +241,7 @@ func startSaid(t *testing.T) (*saidServer, *harness.Client) {
 }
 
 // What servers say, through a host over real sockets: outcome, output, code, message, calls and usage.
-func TestSaid_ThroughAHost(t *testing.T) {
+func TestAnswers_OfServersThroughAHost(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	s, c := startSaid(t)
