@@ -75,9 +75,9 @@ func (s *searcher) isRejected(d document) bool {
 	switch {
 	case words == "" || words == actionInput:
 		return false
-	case chosen.MatchString(words) && !notChosen.MatchString(words):
+	case (chosen.MatchString(words) || chosenAbroad.MatchString(words)) && !notChosen.MatchString(words):
 		return false
-	case rejecting.MatchString(words), isGiven(words):
+	case rejecting.MatchString(words), rejectingAbroad.MatchString(words), isGiven(words):
 		return true
 	}
 	return !labelled && negation.MatchString(words)
@@ -106,9 +106,16 @@ var (
 	rejecting = regexp.MustCompile(`\b(?:incorrect|wrong|bad|invalid|rejected|discarded|obsolete|outdated|faulty|flawed|previous|previously|` +
 		`earlier|initial|initially|alternative|alternatively|otherwise|hypothetical|hypothetically|unless|avoid|observation|observed|` +
 		`examples?|e\.g\.?|for instance|samples?|placeholders?|drafts?|do not|don't|must not|should not|never)\b|` +
+		`(?:could|might|would) (?:look|be something|read)\b|^(?:option|variant|candidate|choice) [a-z0-9]$|` +
 		`^before\b|^(?:the |my |your )?(?:old|original)\b|\bfirst (?:try|attempt|version|guess|idea)\b|^not\b|^(?:or |but |and )?if\b|` +
 		`\b(?:returned|received|retrieved|got|had|sent|gave(?: me)?|asked(?: for)?)$|` +
 		`^(?:the |a )?(?:tool|function|api|search)(?:'s)? (?:output|results?|response|call)$`)
+	// rejectingAbroad and chosenAbroad match the same in German, French, Spanish, Portuguese, Italian, Russian,
+	// Chinese, Japanese and Korean.
+	rejectingAbroad = regexp.MustCompile(`(?:^|[^\pL])(?:beispiel\pL*|z\. ?b\.?|entw[uü]rf\pL*|falsch\pL*|exemple|brouillon|incorrecte?|faux|` +
+		`ejemplo|borrador|incorrecto|exemplo|rascunho|errado|esempio|bozza|sbagliat\pL*|например|пример\pL*|черновик\pL*|неправильн\pL*|неверн\pL*)(?:$|[^\pL])|` +
+		`例如|比如|示例|举例|草稿|草案|错误|不正确|例えば|^例$|下書き|誤り|不正解|예시|예를 들|초안|잘못된`)
+	chosenAbroad = regexp.MustCompile(`endgültig|korrigiert|verbessert|définiti|corrigé|corregid|corrigid|definitiv|исправлен|окончательн|итогов|最终|修正|修订|更正|最終|최종|수정`)
 	// negation matches a denial just before a document in its line.
 	negation = regexp.MustCompile(`(?:\b(?:not|never|cannot|without|instead of|rather than|except)|n't)(?: [a-z']+){0,3}$`)
 )
@@ -166,6 +173,9 @@ const actionInput = "action input"
 
 // calledTool returns the name of the tool that gets a document as its input; empty for none.
 func (s *searcher) calledTool(at int) string {
+	if m := functionaryCall.FindStringSubmatch(s.before(at)); m != nil && m[1] != "all" {
+		return m[1]
+	}
 	if words, _ := s.announcement(at); words != actionInput {
 		return ""
 	}
@@ -177,11 +187,14 @@ func (s *searcher) calledTool(at int) string {
 }
 
 // doubt matches the beginning of a sentence in which a model takes back what it has written.
-var doubt = regexp.MustCompile(`(?im)(?:^|[.!?:]\s+)[*_>\s\-(]*(?:` +
+var doubt = regexp.MustCompile(`(?im)(?:^|[.!?:]\s+|[。！？：])[*_>\s\-(]*(?:` +
 	`wait(?:[,.!—–…\-]|$| a (?:moment|minute|second))|hold on|oops|whoops|hm+\b|actually\b|correction\b|edit:|scratch that|strike that|` +
 	`on (?:second thoughts?|reflection)|no[,.!]|nope|sorry[,.]|apologies|my (?:mistake|bad)|` +
 	`i(?:'ve| have)? (?:made a mistake|was wrong|misread|misunderstood|take (?:that|it) back|meant|need to (?:correct|fix|change|revise)|should have)|` +
 	`let me (?:re|fix|correct|try|think|change|start)|(?:that|this|the above|it)(?:['’]s| is| was) (?:wrong|incorrect|not (?:right|correct|quite|what))|` +
+	`(?:moment|nein|korrektur|entschuldigung|attende[zs]|attends|non|désolée?|perdón|espera|espere|corrección|desculpe|correção|scusa|aspetta|нет|стоп)[,.:!]|` +
+	`(?:das|es) (?:ist|war) falsch|c['’]est faux|en realidad|na verdade|in realtà|en fait|подожди|исправление|на самом деле|извините|` +
+	`等等|等一下|不对|更正|抱歉|其实|我错了|待って|訂正|すみません|間違え|잠깐|정정|죄송|` +
 	`ignore (?:that|this|the)|disregard|(?:this|that|the) (?:\w+ )?(?:is|was)(?: not|n['’]t) (?:a|an|the|my|valid)\b)`)
 
 // isDoubted reports whether the text takes its last document back, or only quotes it.

@@ -338,17 +338,3 @@ func (r *reader) turnDocuments(d document) ([]document, bool) {
 	}
 	return nil, false
 }
-
-// withoutCalls leaves out the inputs of tools other than that of the answer.
-func (e *emission) withoutCalls(x extraction) extraction {
-	foreign := func(d document) bool { return d.tool != "" }
-	if !slices.ContainsFunc(x.documents, foreign) {
-		return x
-	}
-	names := (&reader{emission: e}).wrapperNames(nil)
-	x.documents = slices.DeleteFunc(slices.Clone(x.documents), func(d document) bool {
-		return foreign(d) && !slices.Contains(names, plainName(d.tool))
-	})
-	x.rejected = len(x.documents) == 0
-	return x
-}

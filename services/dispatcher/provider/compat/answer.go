@@ -21,6 +21,8 @@ type answer struct {
 	joiner joiner
 	// answering is the call of the forced tool whose arguments are the text; nil for none.
 	answering *toolCall
+	// called means that the text is the input of a call, also of one in the text.
+	called bool
 	// prose is text outside the forced tool call, schema that of the tool.
 	prose        provider.HeldText
 	schema       json.RawMessage
@@ -35,6 +37,8 @@ type answer struct {
 	ended, pieced, early bool
 	// foreign means that the current message is not the model's.
 	foreign bool
+	// served counts the calls whose results the server sent itself.
+	served int
 }
 
 func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
@@ -63,6 +67,7 @@ func (a *answer) addChunk(c chunk) error {
 			a.foreign = outbound.IsForeignRole(role)
 		}
 		if a.foreign {
+			a.served = len(a.calls)
 			a.end(choice.FinishReason)
 			continue
 		}
@@ -205,5 +210,6 @@ func (a *answer) finish() (provider.Result, error) {
 	if err := a.flushHeld(r.Stop); err != nil {
 		return provider.Result{}, err
 	}
+	r.Interim = a.isInterim()
 	return a.collector.Finish(r, reasonOf(a.finishReason, r.Stop))
 }

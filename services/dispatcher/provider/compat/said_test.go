@@ -26,6 +26,7 @@ func TestForcedTool_WhatIsTheAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body, want string // wanted is ""
 		stop       provider.StopClass
+		interim    bool
 	}{
 		"no arguments after the text":    {body: text + callIn("0", "answer", `""`)},
 		"null arguments after the text":  {body: text + callIn("0", "answer", "null")},
@@ -34,10 +35,12 @@ func TestForcedTool_WhatIsTheAnswer(t *testing.T) {
 		"no arguments, prose":            {body: delta(`"I look it up."`, "") + callIn("0", "answer", `""`), want: "{}"},
 		"no arguments alone":             {body: callIn("0", "answer", `""`), want: "{}"},
 		"an empty call, then a full one": {body: callIn("0", "answer", `""`) + callIn("1", "answer", wholeText), stop: provider.StopUnknown},
-		"another tool":                   {body: callIn("0", "search", draft), want: "-", stop: provider.StopUnknown},
+		"another tool":                   {body: callIn("0", "search", draft), want: "-", stop: provider.StopUnknown, interim: true},
 		"another tool, then the right":   {body: callIn("0", "search", draft) + callIn("1", "answer", wholeText), stop: provider.StopUnknown},
 		"the right tool, then another":   {body: callIn("0", "answer", wholeText) + callIn("1", "search", draft), stop: provider.StopUnknown},
-		"another tool and the text":      {body: text + callIn("0", "search", draft), stop: provider.StopUnknown},
+		"another tool and the text":      {body: text + callIn("0", "search", draft), stop: provider.StopUnknown, interim: true},
+		"another tool and a call in it":  {body: delta(`"<tool_call>{\"name\":\"answer\",\"arguments\":`+wholeText[1:len(wholeText)-1]+`}</tool_call>"`, "") + callIn("0", "search", draft), stop: provider.StopUnknown},
+		"a tool that the server ran":     {body: callIn("0", "search", draft) + chunkOf(`{"index":0,"delta":{"role":"tool","content":"found"},"finish_reason":null}`) + chunkOf(`{"index":0,"delta":{"role":"assistant","content":`+wholeText+`},"finish_reason":null}`), stop: provider.StopUnknown},
 		"the name in other letters":      {body: callIn("0", "Answer", wholeText)},
 		"the name with a namespace":      {body: callIn("0", "default_api.answer", wholeText)},
 		"the name after the arguments":   {body: callIn("0", "", firstHalf) + callIn("0", "answer", secondHalf)},
@@ -59,6 +62,7 @@ func TestForcedTool_WhatIsTheAnswer(t *testing.T) {
 				tc.stop = provider.StopClean
 			}
 			require.Equal(t, tc.stop, res.Stop)
+			require.Equal(t, tc.interim, res.Interim)
 		})
 	}
 }

@@ -18,9 +18,9 @@ func usageIn(among ...json.RawMessage) *usage {
 		m := usageMembers(raw)
 		in, out := m.inner("prompt_tokens_details", "input_tokens_details"), m.inner("completion_tokens_details", "output_tokens_details")
 		u := usage{
-			prompt:     m.count("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "promptTokenCount", "inputTokenCount", "prompt_eval_count"),
-			completion: m.count("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "candidatesTokenCount", "outputTokenCount", "eval_count"),
-			total:      m.count("total_tokens", "totalTokens", "totalTokenCount"),
+			prompt:     m.count("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "promptTokenCount", "inputTokenCount", "prompt_eval_count", "prompt", "input"),
+			completion: m.count("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "candidatesTokenCount", "outputTokenCount", "eval_count", "completion", "output"),
+			total:      m.count("total_tokens", "totalTokens", "totalTokenCount", "total"),
 			cacheRead:  either(in.count("cached_tokens"), m.count("prompt_cache_hit_tokens", "cached_tokens")),
 			cacheWrite: in.count("cache_write_tokens", "cache_creation_tokens"),
 			reasoning:  either(out.count("reasoning_tokens"), m.count("reasoning_tokens")),
