@@ -110,12 +110,6 @@ var (
 		`^before\b|^(?:the |my |your )?(?:old|original)\b|\bfirst (?:try|attempt|version|guess|idea)\b|^not\b|^(?:or |but |and )?if\b|` +
 		`\b(?:returned|received|retrieved|got|had|sent|gave(?: me)?|asked(?: for)?)$|` +
 		`^(?:the |a )?(?:tool|function|api|search)(?:'s)? (?:output|results?|response|call)$`)
-	// rejectingAbroad and chosenAbroad match the same in German, French, Spanish, Portuguese, Italian, Russian,
-	// Chinese, Japanese and Korean.
-	rejectingAbroad = regexp.MustCompile(`(?:^|[^\pL])(?:beispiel\pL*|z\. ?b\.?|entw[uü]rf\pL*|falsch\pL*|exemple|brouillon|incorrecte?|faux|` +
-		`ejemplo|borrador|incorrecto|exemplo|rascunho|errado|esempio|bozza|sbagliat\pL*|например|пример\pL*|черновик\pL*|неправильн\pL*|неверн\pL*)(?:$|[^\pL])|` +
-		`例如|比如|示例|举例|草稿|草案|错误|不正确|例えば|^例$|下書き|誤り|不正解|예시|예를 들|초안|잘못된`)
-	chosenAbroad = regexp.MustCompile(`endgültig|korrigiert|verbessert|définiti|corrigé|corregid|corrigid|definitiv|исправлен|окончательн|итогов|最终|修正|修订|更正|最終|최종|수정`)
 	// negation matches a denial just before a document in its line.
 	negation = regexp.MustCompile(`(?:\b(?:not|never|cannot|without|instead of|rather than|except)|n't)(?: [a-z']+){0,3}$`)
 )
@@ -187,14 +181,11 @@ func (s *searcher) calledTool(at int) string {
 }
 
 // doubt matches the beginning of a sentence in which a model takes back what it has written.
-var doubt = regexp.MustCompile(`(?im)(?:^|[.!?:]\s+|[。！？：])[*_>\s\-(]*(?:` +
+var doubt = regexp.MustCompile(`(?im)(?:^|[.!?:]\s+)[*_>\s\-(]*(?:` +
 	`wait(?:[,.!—–…\-]|$| a (?:moment|minute|second))|hold on|oops|whoops|hm+\b|actually\b|correction\b|edit:|scratch that|strike that|` +
 	`on (?:second thoughts?|reflection)|no[,.!]|nope|sorry[,.]|apologies|my (?:mistake|bad)|` +
 	`i(?:'ve| have)? (?:made a mistake|was wrong|misread|misunderstood|take (?:that|it) back|meant|need to (?:correct|fix|change|revise)|should have)|` +
 	`let me (?:re|fix|correct|try|think|change|start)|(?:that|this|the above|it)(?:['’]s| is| was) (?:wrong|incorrect|not (?:right|correct|quite|what))|` +
-	`(?:moment|nein|korrektur|entschuldigung|attende[zs]|attends|non|désolée?|perdón|espera|espere|corrección|desculpe|correção|scusa|aspetta|нет|стоп)[,.:!]|` +
-	`(?:das|es) (?:ist|war) falsch|c['’]est faux|en realidad|na verdade|in realtà|en fait|подожди|исправление|на самом деле|извините|` +
-	`等等|等一下|不对|更正|抱歉|其实|我错了|待って|訂正|すみません|間違え|잠깐|정정|죄송|` +
 	`ignore (?:that|this|the)|disregard|(?:this|that|the) (?:\w+ )?(?:is|was)(?: not|n['’]t) (?:a|an|the|my|valid)\b)`)
 
 // isDoubted reports whether the text takes its last document back, or only quotes it.
@@ -205,7 +196,7 @@ func (s *searcher) isDoubted() bool {
 	}
 	last := docs[len(docs)-1]
 	rest := s.withoutThoughts(last.end)
-	if doubt.MatchString(rest) {
+	if doubt.MatchString(rest) || isDoubtedAbroad(rest) {
 		return true
 	}
 	if last.path == pathFence && strings.IndexByte("-0123456789", last.raw[0]) >= 0 { // which number is it?

@@ -117,6 +117,9 @@ func (a *answer) finish() (provider.Result, error) {
 	if !a.stopped && a.stop == "" { // some servers leave out the last event
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended before the answer did
 	}
+	if err := outbound.BrokenOff(a.stop); err != nil {
+		return provider.Result{}, err
+	}
 	if err := a.addHeldAnswer(); err != nil {
 		return provider.Result{}, err
 	}

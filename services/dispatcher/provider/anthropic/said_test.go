@@ -54,6 +54,17 @@ func TestForcedTool_WhatIsTheAnswer(t *testing.T) {
 	}
 }
 
+// A stop reason that means a failure, which gateways pass on, is no end of an answer.
+func TestStop_OfAFailureIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"error", "cancelled", "preempted"} {
+		e := newRig(t, nil).fail(t, ask(), stream(evStart, evText, evA, evShut, strings.Replace(evEnd, "end_turn", reason, 1), evStop))
+		require.Equal(t, provider.CodeUnavailable, e.Code)
+		require.True(t, e.Retryable)
+		require.Contains(t, e.Message, "broke off its answer: "+reason)
+	}
+}
+
 // A usage without a count of the prompt or the answer is unknown, not 0.
 func TestUsage_WithoutCountsIsUnknown(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package compat
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -182,13 +181,8 @@ func (a *answer) finish() (provider.Result, error) {
 	if a.finishReason == "" && (!a.ended || !a.hasContent()) {
 		return provider.Result{}, outbound.NewTransportError(nil)
 	}
-	if word := outbound.Word(a.finishReason); slices.Contains(brokenOff, word) {
-		return provider.Result{}, &provider.Error{
-			Code:      provider.CodeUnavailable,
-			Message:   "the model's server broke off its answer: " + a.finishReason,
-			Retryable: true,
-			Capacity:  word == noResources,
-		}
+	if err := outbound.BrokenOff(a.finishReason); err != nil {
+		return provider.Result{}, err
 	}
 	if err := a.addText(a.joiner.flush()); err != nil {
 		return provider.Result{}, err

@@ -160,6 +160,9 @@ func (a *answer) finish() (provider.Result, error) {
 	if a.ending.finish == "" && a.ending.blocked == "" {
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended without a finish reason
 	}
+	if err := outbound.BrokenOff(string(a.ending.finish)); err != nil && a.ending.blocked == "" {
+		return provider.Result{}, err
+	}
 	if err := a.flushHeld(); err != nil {
 		return provider.Result{}, err
 	}

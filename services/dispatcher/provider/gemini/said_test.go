@@ -53,6 +53,17 @@ func TestForcedFunction_WhatIsTheAnswer(t *testing.T) {
 	}
 }
 
+// A finish reason that means a failure, which gateways pass on, is no end of an answer.
+func TestStop_OfAFailureIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"ERROR", "CANCELLED", "PREEMPTED"} {
+		e := newRig(t, nil).fail(t, ask(), responses(strings.Replace(answerOf(`{"text":"Half an"}`), "STOP", reason, 1)))
+		require.Equal(t, provider.CodeUnavailable, e.Code)
+		require.True(t, e.Retryable)
+		require.Contains(t, e.Message, "broke off its answer: "+reason)
+	}
+}
+
 // Contents of other roles are not the answer, and what says how far a call is, is no error.
 func TestRoles_OnlyTheModelsContentCounts(t *testing.T) {
 	t.Parallel()
