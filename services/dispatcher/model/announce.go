@@ -80,7 +80,7 @@ func (s *searcher) isRejected(d document) bool {
 	case rejecting.MatchString(words), rejectingAbroad.MatchString(words), isGiven(words):
 		return true
 	}
-	return !labelled && negation.MatchString(words)
+	return !labelled && (negation.MatchString(words) || supposed.MatchString(s.lineBefore(d.begins)))
 }
 
 // before returns what precedes a place, after the last document.
@@ -110,6 +110,8 @@ var (
 		`^before\b|^(?:the |my |your )?(?:old|original)\b|\bfirst (?:try|attempt|version|guess|idea)\b|^not\b|^(?:or |but |and )?if\b|` +
 		`\b(?:returned|received|retrieved|got|had|sent|gave(?: me)?|asked(?: for)?)$|` +
 		`^(?:the |a )?(?:tool|function|api|search)(?:'s)? (?:output|results?|response|call)$`)
+	// supposed matches what would be the answer under a condition.
+	supposed = regexp.MustCompile(`(?i)\bif\b[^.!?]*\b(?:would|could|might)\b[^.!?]*$`)
 	// negation matches a denial just before a document in its line.
 	negation = regexp.MustCompile(`(?:\b(?:not|never|cannot|without|instead of|rather than|except)|n't)(?: [a-z']+){0,3}$`)
 )

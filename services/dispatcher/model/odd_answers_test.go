@@ -187,6 +187,7 @@ func TestOdd_TakesNoDraft(t *testing.T) {
 		"French, taken back":          sketch + "\n\nAttendez, c'est faux : urgent devrait être false.",
 		"Chinese, taken back":         sketch + "\n\n等等，不对，urgent 应该是 false。",
 		"options":                     "Option A: " + task + "\nOption B: " + sketch + "\n\nI recommend Option A.",
+		"under a condition":           "If it were urgent, I would say " + sketch + ", but I do not know.",
 		"what it could look like":     "As an AI I cannot call. An answer could look like this: " + sketch,
 		"folded thoughts alone":       "<details><summary>Thoughts</summary>\n\n" + sketch + "\n\n</details>\n\nI have no task.",
 		"Hermes":                      "<tool_call>\n{\"name\": \"lookup\", \"arguments\": " + sketch + "}\n</tool_call>",
