@@ -129,7 +129,7 @@ func (a *answer) finish() (provider.Result, error) {
 		}
 	}
 	r := provider.Result{Thought: a.thought, RawStop: a.stop, Stop: a.stopClass(), Usage: a.usage}
-	r.Interim = len(a.calls) > 0 && !a.answered && !a.written
+	r.Interim = (len(a.calls) > 0 || outbound.IsUnfinishedTurn(outbound.Word(a.stop))) && !a.answered && !a.written
 	if r.RawStop == "" {
 		r.RawStop = "message_stop" // the event that ended an answer without a reason
 	}

@@ -104,6 +104,28 @@ func respond(events ...string) string {
 	return b.String()
 }
 
+// A response that ends with a call which waits for the client has no answer. Calls that the server ran do not count.
+func TestResponses_ACallOfAnotherToolIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	piece := `{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"draft"}`
+	for kind, waits := range map[string]bool{
+		"function_call": true, "custom_tool_call": true, "computer_call": true, "local_shell_call": true, "mcp_approval_request": true,
+		"web_search_call": false, "file_search_call": false, "code_interpreter_call": false, "mcp_call": false,
+	} {
+		item := `{"type":"` + kind + `","call_id":"c"}`
+		end := `{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"draft"}]},` + item + `]}}`
+		for _, events := range [][]string{
+			{piece, `{"type":"response.output_item.added","output_index":1,"item":` + item + `}`, `{"type":"response.output_item.done","output_index":1,"item":` + item + `}`, end},
+			{end},
+		} {
+			res, err := served{body: respond(events...)}.call(t, compat.Config{Responses: true}, ask(), nil)
+			require.NoError(t, err)
+			require.Equal(t, "draft", res.Text)
+			require.Equal(t, waits, res.Interim, kind)
+		}
+	}
+}
+
 // The whole text that a server sends at the end counts, and events that it repeats count once.
 func TestResponses_TheWholeTextCounts(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/markup"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // toolCall assembles a tool call.
@@ -141,7 +142,10 @@ func (a *answer) addHeldAnswer(stop provider.StopClass) error {
 // isInterim reports whether the model called another tool than the forced one, whose result the server did not
 // send, instead of answering.
 func (a *answer) isInterim() bool {
-	return !a.called && slices.ContainsFunc(a.calls[a.served:], func(c *toolCall) bool { return a.tool == "" || !c.isOf(a.tool) })
+	if a.called {
+		return false
+	}
+	return outbound.IsUnfinishedTurn(outbound.Word(a.finishReason)) || slices.ContainsFunc(a.calls[a.served:], func(c *toolCall) bool { return a.tool == "" || !c.isOf(a.tool) })
 }
 
 // stopClass returns how the answer ended. It is unknown if other tools than the forced one were

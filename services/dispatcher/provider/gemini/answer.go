@@ -167,7 +167,8 @@ func (a *answer) finish() (provider.Result, error) {
 		return provider.Result{}, err
 	}
 	r := a.result()
-	r.Interim = len(a.calls) > a.served && !a.answered && !a.written
+	waits := len(a.calls) > a.served || outbound.IsUnfinishedTurn(outbound.Word(string(a.ending.finish)))
+	r.Interim = waits && !a.answered && !a.written
 	reason := provider.FinishReason(r.Stop)
 	if len(a.calls) > 0 && r.Stop == provider.StopUnknown {
 		reason = "tool_calls"

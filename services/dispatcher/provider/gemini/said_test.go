@@ -64,6 +64,15 @@ func TestStop_OfAFailureIsAnError(t *testing.T) {
 	}
 }
 
+// A call that the vendor could not read is no answer, and the text before it neither.
+func TestStop_OfAnUnreadableCallIsInterim(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"} {
+		res, _ := newRig(t, nil).call(t, ask(), responses(strings.Replace(answerOf(`{"text":"Let me look."}`), "STOP", reason, 1)))
+		require.True(t, res.Interim)
+	}
+}
+
 // Contents of other roles are not the answer, and what says how far a call is, is no error.
 func TestRoles_OnlyTheModelsContentCounts(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,14 @@ func IsProgress(word string) bool {
 	}, word)
 }
 
+// IsUnfinishedTurn reports whether a finish reason, a Word, means that the model waits for a tool: it called one
+// that it was not offered, or its server paused. What it said before is not its answer.
+func IsUnfinishedTurn(word string) bool {
+	return slices.Contains([]string{
+		"pauseturn", "malformedfunctioncall", "malformedtoolcall", "unexpectedtoolcall", "toomanytoolcalls",
+	}, word)
+}
+
 // IsFilter reports whether a finish reason or an error's code, a Word, means that a filter stopped the prompt or
 // the answer.
 func IsFilter(word string) bool {
