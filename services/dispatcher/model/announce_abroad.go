@@ -9,8 +9,8 @@ import (
 // Words around documents in German, French, Spanish, Portuguese, Italian, Russian, Chinese, Japanese and Korean.
 var (
 	// rejectingAbroad matches the label of a document that does not count.
-	rejectingAbroad = regexp.MustCompile(`(?:^|[^\pL])(?:beispiel\pL*|z\. ?b\.?|entw[uü]rf\pL*|falsch\pL*|exemple|brouillon|incorrecte?|faux|` +
-		`ejemplo|borrador|incorrecto|exemplo|rascunho|errado|esempio|bozza|sbagliat\pL*|например|пример\pL*|черновик\pL*|неправильн\pL*|неверн\pL*)(?:$|[^\pL])|` +
+	rejectingAbroad = regexp.MustCompile(`(?:^|[^\pL])(?:beispiel\pL*|z\. ?b\.?|entw[uü]rf\pL*|falsch\pL*|exempl[eo]|brouillon|incorrecte?|faux|` +
+		`ejemplo|borrador|incorrecto|rascunho|errado|esempio|bozza|sbagliat\pL*|например|пример\pL*|черновик\pL*|неправильн\pL*|неверн\pL*)(?:$|[^\pL])|` +
 		`例如|比如|示例|举例|草稿|草案|错误|不正确|例えば|^例$|下書き|誤り|不正解|예시|예를 들|초안|잘못된`)
 	// chosenAbroad matches the label of an answer, although it may name another one.
 	chosenAbroad = regexp.MustCompile(`endgültig|korrigiert|verbessert|définiti|corrigé|corregid|corrigid|definitiv|` +

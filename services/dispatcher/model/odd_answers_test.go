@@ -177,7 +177,7 @@ func TestOdd_TakesNoDraft(t *testing.T) {
 	t.Parallel()
 	s := taskSchema(t)
 	for name, text := range map[string]string{
-		"French, an example":          "Par exemple :\n```json\n" + sketch + "\n```\nQuel est le courriel ?",
+		"Spanish, an example":         "Por ejemplo:\n```json\n" + sketch + "\n```\n¿Qué correo?",
 		"German, an example":          "Zum Beispiel:\n```json\n" + sketch + "\n```\nWelche E-Mail meinen Sie?",
 		"Chinese, an example":         "例如：" + sketch + "\n请提供邮件。",
 		"Japanese, an example":        "例：" + sketch + "\nメールを送ってください。",

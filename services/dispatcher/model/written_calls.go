@@ -57,16 +57,13 @@ func (s *searcher) passCall(rest string) (ok bool) {
 		s.pos++
 		return true
 	}
-	var mark string
-	once := false
-	switch {
-	case head[0] == '[':
-		mark, once = callBracket.FindString(head), true
-	default:
-		if mark = callTag.FindString(head); mark == "" {
-			mark = callToken.FindString(head)
-			once = strings.Contains(strings.ToLower(mark), "python_tag")
-		}
+	mark, once := callBracket.FindString(head), true
+	if mark == "" {
+		mark, once = callTag.FindString(head), false
+	}
+	if mark == "" {
+		mark = callToken.FindString(head)
+		once = strings.Contains(strings.ToLower(mark), "python_tag")
 	}
 	if mark == "" {
 		return false
