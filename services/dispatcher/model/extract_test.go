@@ -240,6 +240,7 @@ func TestExtract_CountsItsWork(t *testing.T) {
 	for _, piece := range append([]string{
 		"[", "{", `{"a":`, "[x", "{x:", `{'a':`, "[[1,", "{{", "```", "```{", "`{`", `"{\"`, `\"`, "\\", "{}", "[]", "[1]", "}", "]",
 		"<think>", "</think>1 ", "<plan>x", "[thinking]", "[/thinking]", "<|thought|>", "<|channel|>", "\x1b[", "\n{", "<!--",
+		"<tool_call>x\n", "</tool_call>", "[TOOL_CALLS]", "<function=x>{}", "<｜tool▁call▁begin｜>",
 	}, markPairs()...) {
 		text := strings.Repeat(piece, n/len(piece))
 		s := searcher{text: text, budget: searchBudget(n), found: extraction{broken: -1}}

@@ -55,6 +55,7 @@ func (s *searcher) passCall(rest string) (ok bool) {
 	if callEnd.MatchString(head) {
 		s.call = openCall{}
 		s.pos++
+		s.budget -= attempt
 		return true
 	}
 	mark, once := callBracket.FindString(head), true
@@ -68,6 +69,7 @@ func (s *searcher) passCall(rest string) (ok bool) {
 	if mark == "" {
 		return false
 	}
+	s.budget -= attempt
 	s.call = openCall{open: true, once: once}
 	if m := attributeName.FindStringSubmatch(mark); m != nil {
 		s.call.tool = m[1]
