@@ -131,24 +131,47 @@ const queuedPatience = 10 * time.Minute
 // indexLag is how long the read model may list a timer that its run has passed.
 const indexLag = 2 * time.Second
 
+// wokenLately is how long a frame of a run that is no longer asleep shows that a dispatcher wakes runs
+// with the same due time now.
+const wokenLately = 5 * time.Second
+
 // WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a run
 // that needs no wake: it ended, is in the queue, is executed, has continued since its timer was due,
-// is quarantined, needs a later engine, or has a damaged log.
-func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken bool, err error) {
+// is quarantined, needs a later engine, or has a damaged log. elsewhere reports that it was woken a
+// moment ago.
+func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken, elsewhere bool, err error) {
 	last, err := e.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
-		return false, e.quarantineDamaged(ctx, r, err)
+		return false, false, e.quarantineDamaged(ctx, r, err)
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
+	check, awake, err := e.isAwake(ctx, last, due)
+	if err != nil || awake {
+		return false, err == nil && e.deps.Clock().Sub(last.Stored) < wokenLately, err
+	}
+	if held, err := e.isQuarantined(ctx, last); err != nil || held {
+		return false, false, err
+	}
+	if may, err := e.mayWake(ctx, last.Run, check(ctx, last)); err != nil || !may {
+		return false, false, err
+	}
+	return true, false, e.Wake(ctx, last.Run, last.Head())
+}
+
+// isAwake reports whether a run ended, is in the queue, is executed, or has continued since its timer
+// was due. check is the check of a run that is not.
+func (e *Executor) isAwake(
+	ctx context.Context, last *frame.Frame, due time.Time,
+) (check func(context.Context, *frame.Frame) error, awake bool, err error) {
 	if executed, err := e.isExecuted(ctx, last); err != nil || executed {
-		return false, err
+		return nil, executed, err
 	}
-	check := e.checkEnds
+	age := e.deps.Clock().Sub(last.Stored)
 	switch last.Kind {
 	case subject.End, subject.Start: // ended, or in the queue
-		return false, nil
+		return nil, true, nil
 	case subject.Wake:
 		// The process that received this wake frame may have registered the run's timer and died. A
 		// second wake frame for a run in the queue is harmless.
@@ -156,22 +179,10 @@ func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (
 		if e.deps.Queued(last.Run, last.Pos) { // it waits behind others, or for a limit
 			patience = queuedPatience
 		}
-		if e.deps.Clock().Sub(last.Stored) < patience {
-			return false, nil // in the queue
-		}
-		check = e.checkAllFrames // the previous wake had no effect
+		return e.checkAllFrames, age < patience, nil // the previous wake had no effect
 	default:
-		if !leavesAsleep(last) && last.Stored.After(due) && e.deps.Clock().Sub(last.Stored) < indexLag {
-			return false, nil
-		}
+		return e.checkEnds, !leavesAsleep(last) && last.Stored.After(due) && age < indexLag, nil
 	}
-	if held, err := e.isQuarantined(ctx, last); err != nil || held {
-		return false, err
-	}
-	if may, err := e.mayWake(ctx, last.Run, check(ctx, last)); err != nil || !may {
-		return false, err
-	}
-	return true, e.Wake(ctx, last.Run, last.Head())
 }
 
 // isExecuted reports whether the last frame of a run is a claim of a live process. The session has

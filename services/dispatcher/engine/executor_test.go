@@ -259,11 +259,11 @@ func TestTimers_OnlyOfWaitingRuns(t *testing.T) {
 
 // wakeLost wakes a run and reports whether it needed that. Its timer was due after its last frame.
 func wakeLost(t *testing.T, x interface {
-	WakeLost(ctx context.Context, r subject.Run, due time.Time) (bool, error)
+	WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken, elsewhere bool, err error)
 }, r subject.Run, msg ...any,
 ) bool {
 	t.Helper()
-	woken, err := x.WakeLost(t.Context(), r, time.Now().Add(time.Hour))
+	woken, _, err := x.WakeLost(t.Context(), r, time.Now().Add(time.Hour))
 	require.NoError(t, err, msg...)
 	return woken
 }
@@ -301,7 +301,7 @@ func TestWakeLost_LeavesRunsAloneThatGoOn(t *testing.T) {
 				r.dead.Store(r.exec.Process(), true)
 			}
 			for _, x := range []*engine.Executor{r.exec, other} {
-				woken, err := x.WakeLost(t.Context(), theRun, due)
+				woken, _, err := x.WakeLost(t.Context(), theRun, due)
 				require.NoError(t, err)
 				require.Equal(t, !alive && x == other, woken)
 			}
@@ -323,7 +323,7 @@ func TestWakeLost_LeavesARunAloneThatWaitsForItsNextTimer(t *testing.T) {
 	first := lastFrame(t, r)
 	due := first.Stored.Add(-time.Millisecond)
 	lost := func() bool {
-		woken, err := r.exec.WakeLost(t.Context(), theRun, due)
+		woken, _, err := r.exec.WakeLost(t.Context(), theRun, due)
 		require.NoError(t, err)
 		return woken
 	}
@@ -347,8 +347,13 @@ func TestWakeLost_WakesAWokenRunAgainUnlessItIsQueued(t *testing.T) {
 		r.create(t)
 		r.next(t)
 		require.NoError(t, r.exec.Wake(t.Context(), theRun, lastFrame(t, r).Head()))
-		r.ahead.Store(int64(patience - time.Second))
-		require.False(t, wakeLost(t, r.exec, theRun))
+		for _, age := range []time.Duration{time.Second, patience - time.Second} {
+			r.ahead.Store(int64(age))
+			woken, elsewhere, err := r.exec.WakeLost(t.Context(), theRun, time.Now())
+			require.NoError(t, err)
+			require.False(t, woken)
+			require.Equal(t, age < 5*time.Second, elsewhere, "woken a moment ago")
+		}
 		r.ahead.Store(int64(patience + time.Second))
 		require.True(t, wakeLost(t, r.exec, theRun))
 		require.Equal(t, lastFrame(t, r).Pos-1, asked)

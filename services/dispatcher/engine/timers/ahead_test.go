@@ -25,6 +25,8 @@ type world struct {
 	// woken are the times at which runs were woken, and by the processes that woke them.
 	woken map[string]time.Time
 	by    map[string]string
+	// held are runs that need no wake, for example because they are quarantined. They stay in the index.
+	held map[string]bool
 	// looks counts the reads of the log, queries those of the index.
 	looks, queries int
 	lag            time.Duration
@@ -32,7 +34,7 @@ type world struct {
 }
 
 func newWorld(lag time.Duration) *world {
-	return &world{timers: map[timers.DueRun]bool{}, woken: map[string]time.Time{}, by: map[string]string{}, lag: lag}
+	return &world{timers: map[timers.DueRun]bool{}, woken: map[string]time.Time{}, by: map[string]string{}, held: map[string]bool{}, lag: lag}
 }
 
 // add adds a run with a timer.
@@ -73,14 +75,19 @@ func (p process) Wake(_ context.Context, r subject.Run, _ frame.Head) error {
 	return nil
 }
 
-func (p process) WakeLost(_ context.Context, r subject.Run, due time.Time) (bool, error) {
+func (p process) WakeLost(_ context.Context, r subject.Run, due time.Time) (woken, elsewhere bool, err error) {
 	p.mu.Lock()
 	p.looks++
+	held := p.held[r.RunID]
 	p.mu.Unlock()
-	if !p.timers[timers.DueRun{Run: r, DueMs: due.UnixMilli()}] {
-		return false, fmt.Errorf("run %s is not due at %s", r.RunID, due)
+	switch {
+	case !p.timers[timers.DueRun{Run: r, DueMs: due.UnixMilli()}]:
+		return false, false, fmt.Errorf("run %s is not due at %s", r.RunID, due)
+	case held:
+		return false, false, nil
 	}
-	return p.wake(r), nil
+	woken = p.wake(r)
+	return woken, !woken, nil
 }
 
 func (p process) wake(r subject.Run) bool {
@@ -97,6 +104,9 @@ func (p process) wake(r subject.Run) bool {
 func (w *world) late(t *testing.T, most time.Duration) {
 	t.Helper()
 	for timer := range w.timers {
+		if w.held[timer.Run.RunID] {
+			continue
+		}
 		at, woken := w.woken[timer.Run.RunID]
 		require.True(t, woken, timer.Run.RunID)
 		late := at.Sub(time.UnixMilli(timer.DueMs))
@@ -119,6 +129,32 @@ func TestSweep_TimersOfAProcessThatIsGoneFireOnTime(t *testing.T) {
 		w.late(t, 350*time.Millisecond)
 		require.Equal(t, 200, w.looks)
 	})
+}
+
+// Runs that need no wake stay in the index, before those that were due after them. They hide none.
+func TestSweep_RunsThatNeedNoWakeHideNoOthers(t *testing.T) {
+	t.Parallel()
+	for _, size := range []struct{ held, sound int }{{8, 300}, {20, 100}, {1000, 20}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(20 * time.Millisecond)
+			for n := range size.held {
+				id := fmt.Sprint("held-", n)
+				w.held[id] = true
+				w.add(id, time.Now().Add(time.Duration(n)*time.Microsecond))
+			}
+			for n := range size.sound {
+				w.add(fmt.Sprint("sound-", n), time.Now().Add(time.Second))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			var all sync.WaitGroup
+			for _, name := range []string{"d-1", "d-2"} {
+				all.Go(func() { _ = newWatch(name, 2*time.Second, w, process{w, name}).Run(ctx) })
+			}
+			all.Wait()
+			w.late(t, 500*time.Millisecond)
+		})
+	}
 }
 
 // Another process wakes no runs whose process is alive, and reads none of their logs.

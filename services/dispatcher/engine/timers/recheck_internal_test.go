@@ -27,8 +27,11 @@ func (p pages) Due(_ context.Context, _ time.Time, after DueRun, limit int) ([]D
 // willing wakes every run.
 type willing struct{}
 
-func (willing) Wake(context.Context, subject.Run, frame.Head) error            { return nil }
-func (willing) WakeLost(context.Context, subject.Run, time.Time) (bool, error) { return true, nil }
+func (willing) Wake(context.Context, subject.Run, frame.Head) error { return nil }
+
+func (willing) WakeLost(context.Context, subject.Run, time.Time) (woken, elsewhere bool, err error) {
+	return true, false, nil
+}
 
 // A checked run is forgotten when its pause ends.
 func TestSweep_ForgetsSkippedRuns(t *testing.T) {

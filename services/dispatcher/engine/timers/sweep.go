@@ -23,8 +23,8 @@ const (
 	// maxAhead limits the timers that are read before they are woken. Concurrent sweeps of several
 	// dispatchers start at different places in them.
 	maxAhead = 16 * pageSize
-	// One dispatcher wakes a chunk. The first runs of a chunk show whether another dispatcher
-	// already wakes it; then the rest is left to that one.
+	// One dispatcher wakes a chunk. If the first runs of a chunk were all woken a moment ago, another
+	// dispatcher wakes it, and the rest is left to that one.
 	chunkSize = 128
 	probeSize = 8
 	// chunksAtOnce times wakesOfChunk are maxWakes.
@@ -32,7 +32,7 @@ const (
 	wakesOfChunk = maxWakes / chunksAtOnce
 	// recheckAfter is the pause before a woken run is examined again. It needs time to continue.
 	recheckAfter = 30 * time.Second
-	// otherWakesAfter is the pause for runs that another dispatcher seems to have woken, or to be
+	// otherWakesAfter is the pause for runs that need no wake, or that another dispatcher seems to be
 	// waking.
 	otherWakesAfter = 5 * time.Second
 	// minPause is the pause between two sweeps.
@@ -208,16 +208,16 @@ func (w *Watch) wakeChunk(ctx context.Context, chunk []DueRun) {
 	w.skipFor(otherWakesAfter, chunk[probes:]...)
 }
 
-// wakeAll wakes runs in parallel, and returns how many needed no wake.
+// wakeAll wakes runs in parallel, and returns how many were woken elsewhere.
 func (w *Watch) wakeAll(ctx context.Context, timers []DueRun) int {
-	var awake atomic.Int64
+	var others atomic.Int64
 	inParallel(timers, wakesOfChunk, func(t DueRun) {
 		if ctx.Err() != nil {
 			return
 		}
-		var woken bool
+		var woken, elsewhere bool
 		err := w.contain(t.Run, func() (err error) {
-			woken, err = w.waker.WakeLost(ctx, t.Run, t.due())
+			woken, elsewhere, err = w.waker.WakeLost(ctx, t.Run, t.due())
 			return err
 		})
 		switch {
@@ -225,10 +225,12 @@ func (w *Watch) wakeAll(ctx context.Context, timers []DueRun) int {
 			w.skipFor(recheckAfter, t)
 		case err == nil:
 			w.skipFor(otherWakesAfter, t)
-			awake.Add(1)
+			if elsewhere {
+				others.Add(1)
+			}
 		case !errors.Is(err, runlog.ErrNotFound) && ctx.Err() == nil:
 			w.log.Warn("overdue run not woken", "run_id", t.Run.RunID, "error", err)
 		}
 	})
-	return int(awake.Load())
+	return int(others.Load())
 }

@@ -49,8 +49,8 @@ type Waker interface {
 	// Wake wakes a run whose log still ends at head.
 	Wake(ctx context.Context, r subject.Run, head frame.Head) error
 	// WakeLost wakes a run that no process watches and whose timer was due. woken is false if the
-	// run needs no wake, for example because another dispatcher has just woken it.
-	WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken bool, err error)
+	// run needs no wake. elsewhere reports that it was woken a moment ago.
+	WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken, elsewhere bool, err error)
 }
 
 // Watch has the waiting runs of this process. It is safe for concurrent use.

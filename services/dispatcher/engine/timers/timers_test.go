@@ -43,14 +43,15 @@ func (w *waker) Wake(_ context.Context, r subject.Run, head frame.Head) error {
 	return nil
 }
 
-func (w *waker) WakeLost(_ context.Context, r subject.Run, _ time.Time) (bool, error) {
+func (w *waker) WakeLost(_ context.Context, r subject.Run, _ time.Time) (woken, elsewhere bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.woken = append(w.woken, fmt.Sprintf("%s lost after %s", r.RunID, time.Since(w.began)))
 	if w.lost != nil {
-		return w.lost(r)
+		woken, err = w.lost(r)
+		return woken, !woken && err == nil, err
 	}
-	return true, nil
+	return true, false, nil
 }
 
 // index returns the overdue timers of the read model.
@@ -266,14 +267,14 @@ func (s *slow) Wake(context.Context, subject.Run, frame.Head) error {
 	return nil
 }
 
-func (s *slow) WakeLost(ctx context.Context, r subject.Run, _ time.Time) (bool, error) {
+func (s *slow) WakeLost(ctx context.Context, r subject.Run, _ time.Time) (woken, elsewhere bool, err error) {
 	s.all.Add(1)
 	if s.awake != nil {
 		if _, there := s.awake.LoadOrStore(r.RunID, true); there {
-			return false, nil
+			return false, true, nil
 		}
 	}
-	return true, s.Wake(ctx, r, frame.Head{})
+	return true, false, s.Wake(ctx, r, frame.Head{})
 }
 
 // Several dispatchers share the work: few runs are read by more than one.
