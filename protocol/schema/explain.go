@@ -41,6 +41,8 @@ func (s *Schema) Explain(v Violation, doc []byte) string {
 		if near := Near(value, allowed); isText && near != "" {
 			return v.Message + "; did you mean " + near + "?"
 		}
+	case v.Keyword == "pattern" && s.remedy(v, doc) != "":
+		return v.Message + "; " + s.remedy(v, doc)
 	case v.Keyword == "type" || v.Keyword == "pattern":
 		if text := s.describe(v); text != "" {
 			return v.Message + " (" + text + ")"
@@ -48,6 +50,33 @@ func (s *Schema) Explain(v Violation, doc []byte) string {
 	}
 	return v.Message
 }
+
+// remedy returns what to write instead of a text that does not match its pattern: the same in lower case, or
+// an alternative of the pattern that is close. It does not repeat the text.
+func (s *Schema) remedy(v Violation, doc []byte) string {
+	text, isText := strictjson.String(lookup(doc, v.InstancePath))
+	source, _ := strictjson.String(lookup(s.Document(), v.SchemaPath))
+	pattern, err := Pattern(source)
+	if !isText || err != nil || len(text) > maxNamed {
+		return ""
+	}
+	if pattern.MatchString(strings.ToLower(text)) {
+		return "write it in lower case"
+	}
+	var known []string
+	for _, name := range strings.Split(strings.TrimSuffix(strings.TrimPrefix(source, "^("), ")$"), "|") {
+		if name != source && pattern.MatchString(name) {
+			known = append(known, name)
+		}
+	}
+	if near := Near(text, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return ""
+}
+
+// maxNamed limits the texts for which a similar one is searched, in bytes.
+const maxNamed = 64
 
 // describe returns the first sentence of the description next to a violated keyword.
 func (s *Schema) describe(v Violation) string {
