@@ -41,12 +41,15 @@ func (s *Schema) Explain(v Violation, doc []byte) string {
 		if near := Near(value, allowed); isText && near != "" {
 			return v.Message + "; did you mean " + near + "?"
 		}
-	case v.Keyword == "pattern" && s.remedy(v, doc) != "":
-		return v.Message + "; " + s.remedy(v, doc)
 	case v.Keyword == "type" || v.Keyword == "pattern":
-		if text := s.describe(v); text != "" {
-			return v.Message + " (" + text + ")"
+		text := v.Message
+		if remedy := s.remedy(v, doc); remedy != "" {
+			text += "; " + remedy
 		}
+		if what := s.describe(v); what != "" {
+			text += " (" + what + ")"
+		}
+		return text
 	}
 	return v.Message
 }
@@ -54,6 +57,9 @@ func (s *Schema) Explain(v Violation, doc []byte) string {
 // remedy returns what to write instead of a text that does not match its pattern: the same in lower case, or
 // an alternative of the pattern that is close. It does not repeat the text.
 func (s *Schema) remedy(v Violation, doc []byte) string {
+	if v.Keyword != "pattern" {
+		return ""
+	}
 	text, isText := strictjson.String(lookup(doc, v.InstancePath))
 	source, _ := strictjson.String(lookup(s.Document(), v.SchemaPath))
 	pattern, err := Pattern(source)
