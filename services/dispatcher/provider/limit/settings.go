@@ -286,6 +286,9 @@ func (a *All) For(id string) Settings {
 	return a.byID[anyProvider]
 }
 
+// APIName returns the name of the interface of a provider's server.
+func (a *All) APIName(id string) string { return string(a.For(id).APIOf(id)) }
+
 // lowered is the beginning of a message about an id with capitals; empty if more is wrong with it.
 func lowered(id string) string {
 	if lower := strings.ToLower(id); lower != id && validID.MatchString(lower) {
