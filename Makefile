@@ -15,16 +15,15 @@ export PATH := $(CURDIR)/.bin:$(PATH)
 # The modules of the workspace; the package pattern "work" covers them all.
 MODULES := . bench proto protocol
 # The longest packages start first, so that none of them runs alone at the end.
-LONGEST := ./test/sweep ./test/chaos ./test/sim ./test/acceptor
+LONGEST := ./test/cli ./test/e2e ./test/chaos ./test/sweep ./test/clients ./test/models ./test/sim ./test/acceptor
 # $(call with,REGEXP,PATHS) are the packages with a file that matches.
 with = $(addprefix ./,$(sort $(patsubst %/,%,$(dir $(shell git grep -lE '$(1)' -- $(2))))))
-STATE := \bsync\.(Mutex|RWMutex|WaitGroup|Map|Cond|Pool|Once\b|OnceFunc)|\batomic\.[A-Z]|\bchan 
 STARTS := errgroup|semaphore\.|^\s*go (func|[a-z])|\.Go\(
 SHORT := testing\.Short\(\)|pgregory\.net/rapid
-# Packages that guard state, use channels or start goroutines, and packages whose tests start some.
-CONCURRENT = $(sort $(call with,$(STATE)|$(STARTS),'cmd/*.go' 'internal/*.go' 'services/*.go' ':!*_test.go') $(call with,$(STARTS),'cmd/*_test.go' 'internal/*_test.go' 'services/*_test.go'))
-# Packages that test a host built with the race detector.
-RACED := ./test/e2e/... ./test/models/... ./test/conformance/...
+# Packages that start goroutines, in code or in tests.
+CONCURRENT = $(call with,$(STARTS),'cmd/*.go' 'internal/*.go' 'services/*.go')
+# Packages that test a host built with the race detector: its calls and streams, side by side.
+RACED := ./test/conformance/...
 # Packages that `race` tests as thoroughly as `test`: without cases that -short leaves out.
 RACED_WHOLE = $(RACED) $(filter-out $(call with,$(SHORT),'*_test.go'),$(CONCURRENT))
 # Packages whose results must be equal in one process and in many.

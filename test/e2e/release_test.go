@@ -21,12 +21,12 @@ var released = regexp.MustCompile(`(?m)^waybill_cold_removed_runs_total\{how="re
 func TestSeal_ReleasesFramesOfALargeLog(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED, writes 100 MB: run without -short")
+		t.Skip("SKIPPED, writes 20 MB: run without -short")
 	}
 	h := harness.StartWith(t, harness.Options{
 		Args: sealing(t, "--hot-window", "1s", "--test-seams"), Env: []string{"OPENWOP_TEST_NEVER_OVERWRITE=true"},
 	})
-	const runs, kills = 160, 8
+	const runs, kills = 30, 3
 	want := map[string]string{}
 	var ids []string
 	answer := func(id string) string {

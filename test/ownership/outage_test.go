@@ -11,7 +11,7 @@ import (
 // Parallel branches: two calls of each run are in flight, and a third branch must be recorded, while a
 // service of the host is away. No dispatcher is lost, so no call is repeated and none fails.
 func TestOutage_CostsNoCallOfAnotherBranch(t *testing.T) {
-	s := pick(t, size{8, 6, 100 * time.Millisecond}, size{32, 64, 10 * time.Second})
+	s := pick(t, size{8, 6, 100 * time.Millisecond}, size{32, 32, 10 * time.Second})
 	together(t)
 	r := newRig(t, s, same(1)...)
 	release := sync.OnceFunc(r.hold())

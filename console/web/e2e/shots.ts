@@ -5,6 +5,7 @@ import type { Host } from "./host";
 export type Shot = { name: string; path: string; ready: (page: Page) => Promise<unknown>; width?: number };
 
 const heading = (page: Page): Promise<unknown> => page.getByRole("heading", { level: 1 }).waitFor();
+const checked = (page: Page): Promise<unknown> => page.getByText(/^(No problems|\d+ problems?)$/).waitFor();
 const part = (selector: string) => (page: Page) => page.locator(selector).first().waitFor();
 
 const ask = (prompt: string): object => ({ id: "read", name: "Read the mail", typeId: "core.ai.callPrompt", config: { provider: "mock", model: "mock-mini", prompt }, inputs: { mail: { type: "variable", variableName: "mail" } } });
@@ -122,9 +123,9 @@ export async function shots(host: Host): Promise<Shot[]> {
     { name: "workflow-start-wrong", path: "workflows/shown/start", ready: (page) => page.getByRole("button", { name: "Start the run" }).click().then(() => page.locator(".wrong").first().waitFor()) },
     { name: "workflow-start-phone", path: "workflows/shown/start", ready: part(".start-about .graph-node"), width: 390 },
     { name: "workflow-start-again", path: `workflows/shown/start?from=${flowRun}`, ready: part(".start-about .graph-node") },
-    { name: "workflow-edit", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor() },
-    { name: "workflow-edit-tablet", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor(), width: 1024 },
-    { name: "workflow-edit-phone", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor(), width: 390 },
+    { name: "workflow-edit", path: "workflows/shown/edit", ready: checked },
+    { name: "workflow-edit-tablet", path: "workflows/shown/edit", ready: checked, width: 1024 },
+    { name: "workflow-edit-phone", path: "workflows/shown/edit", ready: checked, width: 390 },
     { name: "playground", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict") },
     { name: "playground-tablet", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict"), width: 1024 },
     { name: "playground-wide", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict"), width: 1440 },

@@ -183,6 +183,9 @@ func TestExtract_TellsWhatIsWrong(t *testing.T) {
 // a failure, and never a part of the answer, a draft or the input.
 func TestExtract_NeverGivesWrongData(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	s := taskSchema(t)
 	answers := []string{
 		task,
@@ -215,6 +218,9 @@ func TestExtract_NeverGivesWrongData(t *testing.T) {
 
 func TestExtract_IsBoundedForHostileAnswers(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	const n = 200_000
 	for _, piece := range []string{"[", "{", `{"`, `{"a":`, "[1,", "[x", "```", "```{", "<think>", "</think>", "◁think▷", "{x:", `["`, "<|channel|>", "`{`", `"{\"`, "</think>1 "} {
 		extract(strings.Repeat(piece, n/len(piece))) // the timeout of the test is the assertion
@@ -226,6 +232,9 @@ func TestExtract_IsBoundedForHostileAnswers(t *testing.T) {
 // over the text. Too many documents are as many as none, because the answer may follow.
 func TestExtract_CountsItsWork(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	const n = 1 << 16
 	for _, piece := range append([]string{
 		"[", "{", `{"a":`, "[x", "{x:", `{'a':`, "[[1,", "{{", "```", "```{", "`{`", `"{\"`, `\"`, "\\", "{}", "[]", "[1]", "}", "]",
@@ -257,11 +266,11 @@ func markPairs() (pairs []string) {
 // Reading takes time in proportion to the text. If it takes the square of that, the test exceeds its limit.
 func TestExtract_ReadsMarksInOnePass(t *testing.T) {
 	t.Parallel()
-	const limit = time.Minute
-	size := 1 << 18
-	if testing.Short() { // the race detector makes this ten times as slow
-		size = 1 << 16
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
 	}
+	const limit = time.Minute
+	const size = 1 << 18
 	pieces := []string{"[thinking][answer]", "[thinking]</draft>", "['[thinking]", "<draft>{"}
 	done := make(chan struct{})
 	go func() {

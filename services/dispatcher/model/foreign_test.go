@@ -164,6 +164,9 @@ func TestForeign_NoNumber(t *testing.T) {
 // Every answer, in every wrapping, after every thought, with every tail: the answer or an honest failure.
 func TestForeign_Generated(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	s := taskSchema(t)
 	answers := []string{
 		task,

@@ -72,6 +72,9 @@ func TestExtract_PassesOverRemarks(t *testing.T) {
 // All pairs of remarks before, between and after a draft and the answer, and before a broken answer.
 func TestExtract_PassesOverPairsOfRemarks(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	s := taskSchema(t)
 	for _, a := range remarks {
 		for _, b := range remarks {
