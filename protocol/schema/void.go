@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// RuleRepeated: a value that an enum lists twice.
+// RuleRepeated is the rule of a value that an enum lists twice.
 const RuleRepeated = "repeated"
 
 // withoutEffect are keywords that check nothing unless the schema has one of others.

@@ -157,7 +157,7 @@ func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command, known 
 		if o.rewrites && r.Def != nil {
 			r.Warnings = append(r.Warnings, h.Types.Rewrites(r.Def, nil)...)
 		}
-		return append(r.Problems, secretFindings(r.Def)...), r.Warnings, nil
+		return append(r.Problems, workflowfolder.Secrets(r.Def)...), r.Warnings, nil
 	}, nil
 }
 

@@ -93,7 +93,7 @@ func UnreadKinds(dir string) (out []string, err error) {
 				out = append(out, nested...)
 			}
 		case !strings.HasSuffix(e.Name(), ".schema.json") && unreadKind.MatchString(e.Name()):
-			if doc, err := os.ReadFile(file); err == nil && strings.Contains(string(doc), "properties") {
+			if doc, err := fs.ReadFile(os.DirFS(dir), e.Name()); err == nil && strings.Contains(string(doc), "properties") {
 				out = append(out, file)
 			}
 		}

@@ -1,4 +1,4 @@
-package lint
+package workflowfolder
 
 import (
 	"waybill.dev/waybill/protocol/fault"
@@ -8,9 +8,9 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// secretFindings returns the places of a definition that a host rejects, because they look like secrets.
+// Secrets returns the places of a definition that a host rejects, because they look like secrets.
 // A host also rejects its own secrets.
-func secretFindings(def *workflow.Definition) []workflow.Problem {
+func Secrets(def *workflow.Definition) []workflow.Problem {
 	if def == nil {
 		return nil
 	}
