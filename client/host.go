@@ -100,7 +100,7 @@ type WorkflowSummary struct {
 	// Origin is tenant, or shared for a workflow of the host. File is the name of its file.
 	Origin string `json:"origin,omitempty"`
 	File   string `json:"file,omitempty"`
-	// Warnings say what is probably wrong, such as another definition of the id that is hidden.
+	// Warnings are probable mistakes, such as another definition of the id that is hidden.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

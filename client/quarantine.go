@@ -73,7 +73,7 @@ type Owner struct {
 	// Owner is the id of the dispatcher process, and Host its host name; empty if unknown.
 	Owner string `json:"owner"`
 	Host  string `json:"host"`
-	// Epoch counts the owners of the run.
+	// Epoch counts the claims of the run.
 	Epoch int `json:"epoch"`
 	// Since is when it became the owner, ExpiresAt when its lease expires unless it is
 	// renewed; empty if unknown.

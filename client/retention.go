@@ -56,7 +56,7 @@ type Retention struct {
 	Retention string `json:"retention"`
 	// Now is the time that retention counts with.
 	Now string `json:"now"`
-	// Runs are the ended ones, Due those whose retention is over, DueNextDay those whose retention ends
+	// Runs are ended runs, Due those whose retention is over, DueNextDay those whose retention ends
 	// within a day.
 	Runs       int64 `json:"runs"`
 	Due        int64 `json:"due"`

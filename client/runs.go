@@ -157,7 +157,7 @@ type RunSummary struct {
 	CostUSD      *float64 `json:"costUsd"`
 	// DurationMs is nil until the run has ended.
 	DurationMs *int64 `json:"durationMs"`
-	// WaitingSince is the start of a wait for a person or another system; empty if there is none.
+	// WaitingSince is the start of a wait for a person or another system; empty without a wait.
 	WaitingSince string `json:"waitingSince"`
 	// InputPreview is the beginning of the redacted inputs.
 	InputPreview string `json:"inputPreview"`

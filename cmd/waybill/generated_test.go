@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated files again")
 
-// generated holds a generated file against the one in the tree, or writes it.
+// generated compares a generated file with the one in the tree, or writes it.
 func generated(t *testing.T, name, want string) {
 	t.Helper()
 	path := "../../" + name
@@ -34,10 +34,10 @@ func generated(t *testing.T, name, want string) {
 	require.Equal(t, want, string(got), "run make gen")
 }
 
-// callerLimits is the section about what callers may hold of a host.
+// callerLimits is the section about limits of callers.
 const callerLimits = "security.md#limits-on-callers"
 
-// explained are the pages that say more of a setting, below docs/.
+// explained are the pages below docs/ that explain a setting.
 var explained = map[string]string{
 	"a2a-agent": "tools.md", "api-key": "waiting.md#approvers", "asset-keys": "media.md#keys", "audit": "audit.md", "audit-key-file": "audit.md",
 	"cold-bucket": "cold-store.md#separate-services", "cold-postgres-url-file": "cold-store.md#separate-services", "hot-window": "cold-store.md",

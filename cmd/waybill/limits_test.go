@@ -10,7 +10,7 @@ import (
 )
 
 // limitDefaults are the defaults of the flags of the table in docs/security.md: as the flag has it, and
-// as the table says it.
+// as in the table.
 var limitDefaults = map[string][2]string{
 	"transfer-start":       {"5s", "5 s to begin"},
 	"min-transfer-rate":    {"8192", "8,192 bytes a second"},

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Reflection is for those who develop.
+// Reflection is for developers.
 func TestReflection_IsOnInDevAlone(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{"dev": "true", "serve gateway": "false"} {
@@ -44,7 +44,7 @@ func TestReference_WritesAManPageForEachCommand(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "it is hidden")
 }
 
-// Each command that does something says so with an example, and speaks of no secret in a flag.
+// Each command that calls or starts something has an example, and no flag takes a secret.
 func TestCommands_HaveExamplesAndNoFlagForASecret(t *testing.T) {
 	t.Parallel()
 	var walk func(c *cobra.Command)

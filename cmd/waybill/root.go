@@ -66,7 +66,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 	c.SetOut(stdout)
 	c.SetErr(stderr)
 	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: %w (see %s --help)", exit.ErrUsage, err, cmd.CommandPath())
+		return exit.Usagef("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	s := session.New()
 	c.AddGroup(&cobra.Group{ID: groupHost, Title: "Host:"}, &cobra.Group{ID: groupRuns, Title: "Runs:"},
@@ -147,7 +147,7 @@ func strict(c *cobra.Command) {
 		} else if cmd.HasParent() {
 			hint = "; its commands are " + strings.Join(names(cmd), ", ")
 		}
-		return fmt.Errorf("%w: %s has no command %q%s", exit.ErrUsage, cmd.CommandPath(), args[0], hint)
+		return exit.Usagef("%s has no command %q%s", cmd.CommandPath(), args[0], hint)
 	}
 }
 
@@ -182,7 +182,7 @@ func names(group *cobra.Command) (out []string) {
 func help(cmd *cobra.Command, args []string) error {
 	about, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 && about.HasSubCommands() {
-		return fmt.Errorf("%w: no help on %q; waybill help topics lists the topics", exit.ErrUsage, strings.Join(args, " "))
+		return exit.Usagef("no help on %q; waybill help topics lists the topics", strings.Join(args, " "))
 	}
 	return about.Help()
 }
@@ -206,7 +206,7 @@ func execute(ctx context.Context, c *cobra.Command) int {
 	started(c, &began)
 	cmd, err := c.ExecuteContextC(ctx)
 	if _, own := errors.AsType[*exit.Error](err); err != nil && !own && !began {
-		err = fmt.Errorf("%w: %w (see %s --help)", exit.ErrUsage, err, cmd.CommandPath()) // wrong arguments, or missing flags
+		err = exit.Usagef("%w (see %s --help)", err, cmd.CommandPath()) // wrong arguments, or missing flags
 	}
 	exit.Report(c.ErrOrStderr(), err, session.WantsJSON(cmd))
 	return exit.Status(err)

@@ -197,7 +197,7 @@ func TestPods_HaveAnAccountOfTheirOwnAndNoToken(t *testing.T) {
 	})
 }
 
-func TestPods_SayWhatTheyNeedAndTakeNoMore(t *testing.T) {
+func TestPods_HaveRequestsAndLimits(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {
 		for _, c := range d.Template.Spec.Containers {

@@ -1,7 +1,7 @@
 // Package archive writes runs that have ended to a directory or an S3 bucket, and reads them again.
 //
 //	Encode   makes the document of a run: its debug bundle, and a seal with the chain of its frames
-//	Open     checks such a document, and says where it is damaged
+//	Open     checks such a document, and reports where it is damaged
 //	Target   keeps documents under names
 //
 // A document is one JSON object, compressed with gzip. It is the debug bundle of the run with all
@@ -28,7 +28,7 @@ const (
 	MaxBytes = 60 << 20
 )
 
-// Seal says which run a document has, and chains its frames.
+// Seal names the run of a document, and chains its frames.
 type Seal struct {
 	Format     int    `json:"format"`
 	Tenant     string `json:"tenant"`

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// DamagedError says what is wrong with a document, and where.
+// DamagedError is damage of a document, with its place.
 type DamagedError struct{ Where, What string }
 
 func (e *DamagedError) Error() string {
@@ -68,7 +68,7 @@ func unreadable(doc []byte, err error) error {
 	return damaged("", "%s", err.Error())
 }
 
-// check verifies the chain, then the hash of the whole. The chain says where a document was changed.
+// check verifies the chain, then the hash of the whole. The chain shows where a document was changed.
 func (a *Archive) check() error {
 	if !subject.Token(a.Tenant) || !subject.Token(a.WorkflowID) || !subject.Token(a.RunID) {
 		return damaged("archive", "tenant, workflowId and runId: want letters, digits, _ and -, up to 128")

@@ -189,7 +189,7 @@ func (v *verifier) finish(w Window) Result {
 	return r
 }
 
-// End returns the sequence after a tenant's last entry; 0 if there is none.
+// End returns the sequence after a tenant's last entry; 0 without entries.
 func (l *Log) End(ctx context.Context, tenant string) (int64, error) {
 	m, err := l.store.Last(ctx, List{tenant, Entries})
 	if err != nil {

@@ -208,7 +208,7 @@ func notOneMapping(doc []byte) (message string, at strictjson.Position) {
 	}
 }
 
-// applyOne sets a flag in each set that has it, and returns what is wrong if no set accepts the value.
+// applyOne sets a flag in each set that has it, and returns an error if no set accepts the value.
 func applyOne(sets []*pflag.FlagSet, name string, value *yaml.Node, isGiven bool) (message string) {
 	var names []string
 	known, accepted := false, false

@@ -132,7 +132,7 @@ func (c *core) newVault(key Key, flags []string, baseURL func() string) (*assets
 func usageOfFiles(err error) error {
 	_, unread := errors.AsType[*fs.PathError](err)
 	if _, refused := fault.As(err); refused || unread {
-		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return exit.With(exit.Usage, err)
 	}
 	return err
 }

@@ -138,14 +138,14 @@ func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error
 func (p *process) connectRedactor(at peer.Address, own *redactor.Service) (redactorv1.RedactorClient, error) {
 	if at.Addr == "" {
 		if at != (peer.Address{}) {
-			return nil, fmt.Errorf("%w: --redactor-ca, --redactor-token-file and --redactor-plaintext belong to --redactor", exit.ErrUsage)
+			return nil, exit.Usagef("--redactor-ca, --redactor-token-file and --redactor-plaintext belong to --redactor")
 		}
 		own.Register(p.server)
 		return redactorv1.NewRedactorClient(p.serveLocally("redactor", own.Register)), nil
 	}
 	conn, err := at.Dial(p.later, append(peer.ToRedactors(), tracing.Forward()...)...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --redactor: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--redactor: %w", err)
 	}
 	p.later(func() { _ = conn.Close() })
 	return redactorv1.NewRedactorClient(conn), nil

@@ -24,7 +24,7 @@ type Audit struct {
 // check returns the error in the values.
 func (o *Audit) check() error {
 	if o.KeyFile != "" && !o.On {
-		return errors.New("--audit-key-file: signs the audit log, and there is none with --audit=false")
+		return errors.New("--audit-key-file has no effect with --audit=false: leave one of them out")
 	}
 	return nil
 }

@@ -91,13 +91,13 @@ func hotWindow(text string) (time.Duration, error) {
 // guard refuses a hot window for a log that forbids removal.
 func (c *core) guard(window time.Duration) error {
 	if window > 0 && !c.stores.Log.Erasable() {
-		return fmt.Errorf("%w: --hot-window: the run log was created by a build that forbids the removal of frames; "+
-			"see \"A log of an earlier build\" in docs/erasure.md, or leave the flag out", exit.ErrUsage)
+		return exit.Usagef("--hot-window: the run log was created by a build that forbids the removal of frames; " +
+			"see \"A log of an earlier build\" in docs/erasure.md, or leave the flag out")
 	}
 	return nil
 }
 
-// lossStore is a cold store that knows which runs it has had.
+// lossStore is a cold store that detects lost runs.
 type lossStore interface {
 	// Knows reports whether the store has, or had, the object of a run.
 	Knows(ctx context.Context, run subject.Run) (bool, error)
@@ -107,7 +107,7 @@ type lossStore interface {
 	GivenUp(ctx context.Context) (uint64, error)
 }
 
-// lackingMessage is the message of a cold store without runs that the log says are sealed.
+// lackingMessage is the message of a cold store that lacks sealed runs.
 const lackingMessage = "the cold store lacks sealed runs: they cannot be read, and no further run is sealed"
 
 // openCold opens the cold store, if there is one or runs are to be moved there. A store that lacks sealed
@@ -115,7 +115,7 @@ const lackingMessage = "the cold store lacks sealed runs: they cannot be read, a
 func (h *Host) openCold(ctx context.Context) error {
 	window, err := hotWindow(h.opts.Log.HotWindow)
 	if err != nil {
-		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return exit.With(exit.Usage, err)
 	}
 	if err := h.guard(window); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (h *Host) openCold(ctx context.Context) error {
 	}
 	switch give := h.opts.Log.GiveUpSealed; {
 	case give && !t.lacking:
-		return fmt.Errorf("%w: --give-up-lost-runs: the cold store has all sealed runs; leave the flag out", exit.ErrUsage)
+		return exit.Usagef("--give-up-lost-runs: the cold store has all sealed runs; leave the flag out")
 	case give:
 		if store, err = h.giveUp(ctx, store, path); err != nil {
 			return err

@@ -92,13 +92,13 @@ func (c *core) openShared(ctx context.Context, o *ColdStore) (*postgres.Store, e
 	if o.Bucket != "" {
 		b, err := s3bucket.Open(ctx, o.Bucket, "cold store")
 		if err != nil {
-			return nil, fmt.Errorf("%w: --cold-bucket: %w", exit.ErrUsage, err)
+			return nil, exit.Usagef("--cold-bucket: %w", err)
 		}
 		cfg.Bucket = coldBucket{b}
 	}
 	store, err := postgres.Open(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --cold-postgres-url-file: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--cold-postgres-url-file: %w", err)
 	}
 	c.later(func() { _ = store.Close() })
 	c.tiers.faults = cold.NewFaults(c.log)
@@ -120,7 +120,7 @@ func (c *core) readShared(ctx context.Context, o *ColdStore) error {
 func (p *process) sealShared(ctx context.Context, o *DispatcherProcess) error {
 	window, err := hotWindow(o.HotWindow)
 	if err != nil {
-		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return exit.With(exit.Usage, err)
 	}
 	store, err := p.openShared(ctx, &o.Cold)
 	if err != nil || store == nil {

@@ -80,7 +80,7 @@ func parseLinks(specs []string) ([]session.Link, error) {
 		case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
 			return nil, fmt.Errorf("--console-link %s: want a URL that begins with https:// or http://", name)
 		case u.User != nil:
-			return nil, fmt.Errorf("--console-link %s: a password in a URL would be shown to everybody who signs in", name)
+			return nil, fmt.Errorf("--console-link %s: a password in a URL is shown to all users of the console", name)
 		case strings.ContainsAny(u.String(), "{}") || strings.Contains(u.String(), "%7B"):
 			return nil, fmt.Errorf("--console-link %s: of a run there are {runId}, {workflowId}, {status}, {startedAt} and {completedAt}", name)
 		}

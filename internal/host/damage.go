@@ -38,7 +38,7 @@ const lostMessage = "the run log has lost records"
 // lost counts the records that the run log has lost, between other records and at its end.
 func (h *Host) lost() uint64 { return h.stores.Log.Lost() + h.events.Lost() }
 
-// warnings returns what an operator must know of a host that serves.
+// warnings returns problems of a serving host that an operator must solve.
 func (h *Host) warnings() []string {
 	var out []string
 	if n := h.lost(); n > 0 {

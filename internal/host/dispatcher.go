@@ -55,7 +55,7 @@ func (o *Execution) offers(c *catalogue.Catalogue) pack.Host {
 // the test seams, empty without them.
 func loadExecutables(o *Execution, canary string, log *slog.Logger, builtin ...pack.Source) (x executables, err error) {
 	if x.catalogue, err = models.LoadCatalogue(o.Models.CatalogueFile); err != nil {
-		return x, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return x, exit.With(exit.Usage, err)
 	}
 	if x.packs, err = packs.Load(o.Packs, o.offers(x.catalogue), log, builtin...); err != nil {
 		return x, err
@@ -95,16 +95,16 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 	cfg := dispatcher.DefaultConfig()
 	settings, err := o.Models.Settings()
 	if err != nil {
-		return cfg, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return cfg, exit.With(exit.Usage, err)
 	}
-	name, _ := os.Hostname() // for people; a pod's name
+	name, _ := os.Hostname() // for operators; a pod's name
 	cfg.Lease, cfg.AckWait = lease.Config{Duration: o.Lease, Host: name, Sole: sole}, o.ackWait(sole)
 	cfg.MaxRuns, cfg.Intake.MaxWait = o.MaxRuns, o.MaxQueueWait
 	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = o.RunLimits.MaxNodeExecutions, o.RunLimits.MaxRunDuration
 	cfg.Limits.QuestionTimeout = o.QuestionTimeout
 	cfg.Retention, err = workflow.ParseRetention(o.Retention)
 	if err != nil {
-		return cfg, fmt.Errorf("%w: --retention %q: %w", exit.ErrUsage, o.Retention, err)
+		return cfg, exit.Usagef("--retention %q: %w", o.Retention, err)
 	}
 	cfg.RetentionRate = o.RetentionRate
 	cfg.NoAIEnvelope = !o.AIEnvelope
@@ -165,7 +165,7 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	c.later(func() { _ = credentials.Close() })
 	deps.Credentials = credentials
 	if deps.Policies, err = o.Models.Policies(); err != nil {
-		return deps, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return deps, exit.With(exit.Usage, err)
 	}
 	if deps.Archive, err = o.openArchive(); err != nil {
 		return deps, err
@@ -174,7 +174,7 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	deps.TenantLimits, tenants = o.openTenantLimits(c.log)
 	deps.ToolLimits, calls = o.openToolLimits(c.log)
 	if err := errors.Join(tenants, calls); err != nil { // a file was changed since Validate
-		return deps, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return deps, exit.With(exit.Usage, err)
 	}
 	if deps.Tools, err = o.Tools.Runners(c.later); err != nil {
 		return deps, err
@@ -201,7 +201,7 @@ func (o *Execution) openArchive() (archive.Target, error) {
 		err = store.Prepare(target)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: --archive: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--archive: %w", err)
 	}
 	return target, nil
 }

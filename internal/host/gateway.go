@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -18,7 +17,7 @@ import (
 )
 
 // newGateway creates the gateway and its servers; nothing is served before p.start. ready returns why
-// the host cannot serve, warnings what is wrong with a host that serves.
+// the host cannot serve, warnings the problems of a serving host.
 func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode string, ready func() error, warnings func() []string) error {
 	specs, err := parseAPIKeys(p.opts.APIKeys)
 	if err != nil {
@@ -43,7 +42,7 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 	}
 	rates, file, err := p.opts.rateLimits(c.log, os.LookupEnv)
 	if err != nil { // the file was changed since Validate
-		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return exit.With(exit.Usage, err)
 	}
 	admitted := p.opts.Admission
 	admitted.Bytes = c.bytes

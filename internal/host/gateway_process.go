@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -105,7 +104,7 @@ func (g *gatewayProcess) build(ctx context.Context) (err error) {
 	}
 	if files := g.opts.TLS; files.Cert != "" {
 		if g.public.certs, err = mtls.Load(mtls.Files{Cert: files.Cert, Key: files.Key}, mtls.Reread); err != nil {
-			return fmt.Errorf("%w: --tls-cert, --tls-key: %w", exit.ErrUsage, err)
+			return exit.Usagef("--tls-cert, --tls-key: %w", err)
 		}
 		g.later(g.public.certs.Close)
 	}

@@ -50,7 +50,7 @@ func (k Key) interruptKeys(flags []string) (token.Keys, error) {
 	}
 	keys, err := token.ParseKeys(flags, derived)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --interrupt-keys: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--interrupt-keys: %w", err)
 	}
 	return keys, nil
 }
@@ -63,7 +63,7 @@ func assetKeys(flags []string, secret []byte) (token.Keys, error) {
 	}
 	keys, err := token.ParseKeys(flags, derived)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --asset-keys: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--asset-keys: %w", err)
 	}
 	return keys, nil
 }

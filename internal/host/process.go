@@ -142,7 +142,7 @@ func (p *process) open() error {
 	if p.opts.TokenFile != "" {
 		token, err := hostfile.ReadToken(p.opts.TokenFile)
 		if err != nil {
-			return fmt.Errorf("%w: --token-file: %w", exit.ErrUsage, err)
+			return exit.Usagef("--token-file: %w", err)
 		}
 		guard := rpc.BearerToken(token, healthv1.Health_Check_FullMethodName, healthv1.Health_Watch_FullMethodName)
 		unary, stream = append(unary, guard.Unary), append(stream, guard.Stream)
@@ -171,7 +171,7 @@ func (p *process) loadCerts() ([]grpc.ServerOption, error) {
 		Key:  p.opts.TLS.Key,
 		CA:   p.opts.TLS.ClientCA,
 	}, mtls.Reread); err != nil {
-		return nil, fmt.Errorf("%w: --tls-cert, --tls-key, --tls-client-ca: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--tls-cert, --tls-key, --tls-client-ca: %w", err)
 	}
 	p.later(p.certs.Close)
 	creds, err := p.certs.Server()

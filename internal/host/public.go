@@ -145,7 +145,7 @@ func FirstKey(specs []string) string {
 func parseAPIKeys(flags []string) ([]auth.Spec, error) {
 	specs, err := apiKeys(flags)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	return specs, nil
 }

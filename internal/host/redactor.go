@@ -1,7 +1,6 @@
 package host
 
 import (
-	"fmt"
 	"log/slog"
 
 	"waybill.dev/waybill/internal/cli/exit"
@@ -17,7 +16,7 @@ func newRedactor(s Secrets, known Credentials, log *slog.Logger) (*redactor.Serv
 	cfg.Shapes = s.Shapes
 	ofFile, err := hostfile.ReadSecrets(s.File)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: --secrets-file: %w", exit.ErrUsage, err)
+		return nil, nil, exit.Usagef("--secrets-file: %w", err)
 	}
 	if cfg.HostSecrets, err = known.list(); err != nil {
 		return nil, nil, err

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -48,7 +47,7 @@ type outputs struct {
 func openOutputs(ctx context.Context, service string, o Telemetry, s Secrets, known Credentials, raw *slog.Logger) (out outputs, err error) {
 	settings, err := telemetry.Read(o, os.Environ())
 	if err != nil {
-		return out, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return out, exit.With(exit.Usage, err)
 	}
 	if out.telemetry, err = telemetry.Open(ctx, settings, service, raw); err != nil {
 		return out, err
@@ -60,10 +59,10 @@ func openOutputs(ctx context.Context, service string, o Telemetry, s Secrets, kn
 	return out, err
 }
 
-// flushTimeout limits the export of what is left at shutdown.
+// flushTimeout limits the export of pending data at shutdown.
 const flushTimeout = 5 * time.Second
 
-// close exports what is left. An unavailable collector must not delay the shutdown.
+// close exports pending data. An unavailable collector must not delay the shutdown.
 func (o outputs) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()

@@ -111,7 +111,7 @@ func (o *Webhooks) validate(testSeams bool, getenv func(string) (string, bool)) 
 func (c *core) newWebhooks(p *publicServer, hostKey []byte, answers token.Keys) (*webhook.Service, error) {
 	policy, err := egress.NewPolicy(p.opts.Webhooks.Allow)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --webhook-allow: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--webhook-allow: %w", err)
 	}
 	policy.AllowPrivate = p.opts.Webhooks.allowPrivate
 	if policy.AllowPrivate {
@@ -119,7 +119,7 @@ func (c *core) newWebhooks(p *publicServer, hostKey []byte, answers token.Keys) 
 	}
 	tokens, err := interrupttoken.New(answers)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --interrupt-keys: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--interrupt-keys: %w", err)
 	}
 	resolve := "" // receivers cannot use a loopback address
 	if p.opts.URL != "" {

@@ -126,7 +126,7 @@ func call(t *testing.T, addr string, c *mtls.Certs) error {
 	return err
 }
 
-func TestServer_HearsOnlyThoseItsAuthorityVouchesFor(t *testing.T) {
+func TestServer_AcceptsOnlyClientsOfItsAuthority(t *testing.T) {
 	t.Parallel()
 	ours, others := newAuthority(t, "ours"), newAuthority(t, "others")
 	addr := serve(t, ours.issue(t, t.TempDir(), ours))
@@ -147,7 +147,7 @@ func TestServer_HearsOnlyThoseItsAuthorityVouchesFor(t *testing.T) {
 	}
 }
 
-func TestServer_WithoutCAHearsEverybodyWhoTrustsIt(t *testing.T) {
+func TestServer_WithoutCAAcceptsEveryClient(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t, "ours")
 	f := ours.issue(t, t.TempDir(), ours)

@@ -68,7 +68,7 @@ func TestMend_PutsEveryBitOfABlockRight(t *testing.T) {
 	}
 }
 
-// Whatever is overwritten, what is left is sound, and intact records stay.
+// After overwriting any bytes, the remaining records are valid, and intact ones stay.
 func TestMend_LeavesASoundBlock(t *testing.T) {
 	t.Parallel()
 	whole := stored(t)

@@ -31,7 +31,7 @@ func TestDecided_WaitsForTheOtherWrite(t *testing.T) {
 	require.False(t, natslink.Conflict(errUndecided))
 }
 
-func TestDecided_DoesNotKnowWhenItsTimeIsUp(t *testing.T) {
+func TestDecided_ReturnsTheErrorOfItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	err := natslink.Decided(ctx, func(context.Context) error {

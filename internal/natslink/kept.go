@@ -17,8 +17,8 @@ const keptTry = 2 * time.Second
 // change of leaders takes about as long, and many streams change theirs when a server stops.
 const keptGrace = 5 * time.Second
 
-// keptEvery is how long a healthy stream is not asked about again. It is shorter than keptGrace, so that a
-// degraded one is reported no later.
+// keptEvery is the interval of checks of a healthy stream. It is shorter than keptGrace, so that a degraded
+// stream is not reported later.
 const keptEvery = keptGrace - time.Second
 
 // Kept monitors streams that hold acknowledged data.
@@ -38,8 +38,8 @@ func NewKept(api js.JetStream, want Copies, clock func() time.Time, names ...str
 	return &Kept{want: want, api: api, names: names, clock: clock, well: map[string]time.Time{}}
 }
 
-// Check returns which streams, by name, are degraded or unreachable. It checks those concurrently that
-// were not healthy a moment ago, with one request each.
+// Check returns the names of degraded and unreachable streams. It sends one request for each stream that
+// was not healthy a moment ago, concurrently.
 func (k *Kept) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keptTry)
 	defer cancel()

@@ -41,7 +41,7 @@ func TestKept_NamesWhatIsKeptLessSafely(t *testing.T) {
 }
 
 // When a server stops, some streams elect a new leader. That is not a failure.
-func TestKept_BearsWithAChangeOfLeaders(t *testing.T) {
+func TestKept_ToleratesALeaderElection(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	u := unsteady{copies: map[string]int{"A": 1}}
@@ -58,7 +58,7 @@ func TestKept_BearsWithAChangeOfLeaders(t *testing.T) {
 	require.NoError(t, k.Check(t.Context()))
 }
 
-// Each process checks every second. A healthy stream is asked about less often, one that is not each time.
+// Each process checks every second. A healthy stream is requested less often, a degraded one each time.
 func TestKept_AsksSeldomAboutHealthyStreams(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

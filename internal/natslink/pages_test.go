@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
-// pages gives the positions of those that are wanted, until there are as many as are enough.
+// pages returns the positions of wanted messages, at most enough of them.
 func pages(ctx context.Context, nc *nats.Conn, from, to uint64, enough int) (got []uint64, err error) {
 	err = natslink.Pages(ctx, nc, "LISTS", "list.wanted.*", from, to, func(m *js.RawStreamMsg) (bool, error) {
 		if m.Subject != "list.wanted.entry" || m.Time.IsZero() {
@@ -40,8 +40,8 @@ func TestPages_AreSentOnceAndLeaveNothing(t *testing.T) {
 	require.Equal(t, subs, nc.NumSubscriptions())
 }
 
-// The last may be gone, and others have come: who reads sees that there is a gap.
-func TestPages_HandOverWhatComesInsteadOfTheLast(t *testing.T) {
+// The last message may be deleted and later ones stored. The reader detects the gap.
+func TestPages_ReturnLaterMessagesIfTheLastIsGone(t *testing.T) {
 	t.Parallel()
 	nc, s := lists(t, 3, 1)
 	require.NoError(t, s.DeleteMsg(t.Context(), 4))
@@ -50,7 +50,7 @@ func TestPages_HandOverWhatComesInsteadOfTheLast(t *testing.T) {
 	require.Equal(t, []uint64{2, 6}, got)
 }
 
-func TestPages_SayThatAServerLacksSome(t *testing.T) {
+func TestPages_ReportThatAServerLacksMessages(t *testing.T) {
 	t.Parallel()
 	nc, _ := lists(t, 2, 1)
 	got, err := pages(t.Context(), nc, 1, 6, 0)
@@ -63,8 +63,8 @@ func TestPages_SayThatAServerLacksSome(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A server that is killed, or a connection that breaks, takes messages along that were on their way.
-func TestPages_AskAgainForWhatGotLost(t *testing.T) {
+// Messages in flight are lost when a server is killed or a connection breaks.
+func TestPages_RequestLostMessagesAgain(t *testing.T) {
 	t.Parallel()
 	s := natslinktest.Serve(t, &server.Options{})
 	nc, err := nats.Connect(s.ClientURL())
@@ -119,9 +119,10 @@ func (r request) followers() []int {
 	return []int{min(pageMessages, r.batch*pageFewer), r.batch, fewer}
 }
 
-// A server finds a page that lies all over a large log in seconds: to ask for the same again would never end.
-// One that has ended says nothing either, and the next is asked for whole pages again.
-func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
+// A server needs seconds to find the messages of a page that are scattered over a large log. Requesting
+// the same page again would never end. A stopped server is silent, too; the next one gets requests for
+// whole pages again.
+func TestPages_RequestFewerFromASlowServer(t *testing.T) {
 	t.Parallel()
 	const last = 200
 	for name, c := range map[string]struct {
@@ -158,7 +159,7 @@ func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
 				require.NoError(t, json.Unmarshal(m.Data, &q))
 				found := c.finds(len(asked)+1, q.Batch)
 				if asked = append(asked, request{q.Batch, found}); !found {
-					return // it looks for them, or has ended
+					return // it is searching, or has stopped
 				}
 				time.Sleep(c.takes) //nolint:forbidigo // as a server that looks
 				before := 0
@@ -212,14 +213,14 @@ func TestShortPage_NeedsOneRequest(t *testing.T) {
 	nc, err := nats.Connect(s.ClientURL())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	_, err = nc.SubscribeSync("$JS.API.DIRECT.GET.LISTS") // and says nothing
+	_, err = nc.SubscribeSync("$JS.API.DIRECT.GET.LISTS") // it never answers
 	require.NoError(t, err)
 	none := func(*js.RawStreamMsg) (bool, error) { return false, nil }
 	require.NoError(t, natslink.ShortPage(t.Context(), nc, "LISTS", "list.wanted.*", 1, none))
 	require.ErrorIs(t, natslink.ShortPage(t.Context(), nc, "OTHERS", "list.wanted.*", 1, none), nats.ErrNoResponders)
 }
 
-func TestPages_AskNothingMoreWhenTheirCallerHasGone(t *testing.T) {
+func TestPages_EndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	s := natslinktest.Serve(t, &server.Options{})
 	nc, err := nats.Connect(s.ClientURL())
@@ -250,7 +251,7 @@ func answered(to string, pos, before int) *nats.Msg {
 	return m
 }
 
-func TestPages_SayWhatIsWrong(t *testing.T) {
+func TestPages_ReportErrors(t *testing.T) {
 	t.Parallel()
 	s := natslinktest.Serve(t, &server.Options{})
 	nc, err := nats.Connect(s.ClientURL())

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 )
 
-// lists is a stream of two lists, whose messages come by turns: what is wanted has even positions.
+// lists is a stream with alternating messages of two lists; the wanted ones have even positions.
 func lists(t *testing.T, messages, size int) (*nats.Conn, js.Stream) {
 	t.Helper()
 	_, api := storing(t)
@@ -31,7 +31,7 @@ func lists(t *testing.T, messages, size int) (*nats.Conn, js.Stream) {
 	return api.Conn(), stream
 }
 
-// scan gives the positions of those that are wanted, until there are as many as are enough.
+// scan returns the positions of wanted messages, at most enough of them.
 func scan(ctx context.Context, nc *nats.Conn, s js.Stream, from, to uint64, enough int, why error) (got []uint64, err error) {
 	err = natslink.Scan(ctx, nc, s, "list.wanted.*", from, to, func(m *js.RawStreamMsg) (bool, error) {
 		got = append(got, m.Sequence)
@@ -43,7 +43,7 @@ func scan(ctx context.Context, nc *nats.Conn, s js.Stream, from, to uint64, enou
 	return got, err
 }
 
-// ways are those to read a list.
+// ways are the functions that read a list.
 var ways = map[string]func(ctx context.Context, nc *nats.Conn, s js.Stream, from, to uint64, enough int) ([]uint64, error){
 	"Scan": func(ctx context.Context, nc *nats.Conn, s js.Stream, from, to uint64, enough int) ([]uint64, error) {
 		return scan(ctx, nc, s, from, to, enough, nil)
@@ -116,8 +116,8 @@ func TestScan_LeavesNoConsumer(t *testing.T) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// The client, which makes a new consumer in place of one that has gone, goes on with that for 10 seconds
-// where no server answers. Others wait for their turn to read.
+// The client replaces a lost consumer, and retries that for 10 seconds if no server answers. Other
+// readers wait for their turn.
 func TestScan_EndsWithItsCallerWhereNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	s, api := storing(t)

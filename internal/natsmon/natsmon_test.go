@@ -45,7 +45,7 @@ func TestCheck_FindsAServerThatDoesNotSyncEveryWrite(t *testing.T) {
 	}
 }
 
-func TestCheck_TellsWhatItCannotSee(t *testing.T) {
+func TestCheck_LogsUnreadableServers(t *testing.T) {
 	t.Parallel()
 	strange := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
 	t.Cleanup(strange.Close)

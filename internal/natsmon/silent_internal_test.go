@@ -18,7 +18,7 @@ func (silent) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, req.Context().Err()
 }
 
-// A server that does not answer is no reason not to be ready. All servers are asked at once, so that
+// A silent server does not make the service unready. All servers are requested concurrently, so that
 // silent ones delay nothing.
 func TestCheck_WaitsForAllSilentServersTogether(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,8 @@
-// Package postgrestest starts a PostgreSQL server for tests: a real one, of its own,
-// in a folder that goes away.
+// Package postgrestest starts a PostgreSQL server for tests, in a temporary folder.
 //
-// The programs are looked for in $WAYBILL_POSTGRES_BIN, in .bin of the repository,
-// where `make integration` puts a pinned release, and where Debian puts its own. With none
-// of them the test is skipped, saying so, unless $WAYBILL_POSTGRES is "required".
+// It searches the programs in $WAYBILL_POSTGRES_BIN, in .bin of the repository, where
+// `make integration` puts a pinned release, and in Debian's folder. Without them the test is skipped
+// with a message, or fails if $WAYBILL_POSTGRES is "required".
 package postgrestest
 
 import (

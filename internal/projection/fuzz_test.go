@@ -23,8 +23,7 @@ var seeds = []string{
 	`{"allOf":[{"properties":{"a":true}},{"properties":{"a":{"not":{}}},"unevaluatedProperties":false}]}`,
 }
 
-// FuzzCompile: whatever a schema says, it gets a projection that keeps the
-// vendor's rules, or reasons.
+// FuzzCompile: every schema gets a projection that satisfies the vendor's rules, or problems.
 func FuzzCompile(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -49,8 +48,8 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// FuzzRestore: whatever a model answers, it is restored to sound JSON, or refused
-// with a place; what Lift says of it, Restore takes.
+// FuzzRestore: every answer is restored to valid JSON, or rejected with a place. Restore accepts what
+// Lift returns.
 func FuzzRestore(f *testing.F) {
 	for i, s := range seeds {
 		for _, answer := range []string{

@@ -80,7 +80,7 @@ func contains(vs []projection.Vendor, v projection.Vendor) bool {
 	return false
 }
 
-func TestLintFor_WantsAnObjectAtTheRoot(t *testing.T) {
+func TestLintFor_RequiresAnObjectAtTheRoot(t *testing.T) {
 	t.Parallel()
 	for _, v := range projection.Vendors() {
 		problems := projection.LintFor(v, []byte(`{"type":"array","items":{"type":"string"}}`))

@@ -19,7 +19,7 @@ func in(member string) string {
 	return `{"type":"object","properties":{"m":` + member + `},"required":["m"],"additionalProperties":false}`
 }
 
-// of gives what the projection says of that member.
+// of returns the projected schema of that member.
 func of(t *testing.T, v projection.Vendor, member string) string {
 	t.Helper()
 	var doc struct {
@@ -31,7 +31,7 @@ func of(t *testing.T, v projection.Vendor, member string) string {
 
 // One row for each of the table of the subset (OpenWOP envelope contract §20). want is for
 // vendors with the common keywords only; others are given where they differ.
-func TestCompile_SaysEachFeatureInTheVendorsWords(t *testing.T) {
+func TestCompile_WritesEachFeatureInTheVendorsKeywords(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ source, want, openAI, anthropic, gemini string }{
 		"a plain member": {
@@ -180,7 +180,7 @@ func TestCompile_SaysEachFeatureInTheVendorsWords(t *testing.T) {
 	}
 }
 
-func TestCompile_SaysWholeSchemas(t *testing.T) {
+func TestCompile_ProjectsWholeSchemas(t *testing.T) {
 	t.Parallel()
 	closed := func(properties, required string) string {
 		return `{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`
@@ -251,7 +251,7 @@ func TestCompile_KeepsRecursionWhereTheVendorTakesIt(t *testing.T) {
 	}}, problems)
 }
 
-func TestCompile_NamesWhatCannotBeSaid(t *testing.T) {
+func TestCompile_ReportsWhatCannotBeExpressed(t *testing.T) {
 	t.Parallel()
 	object := `{"type":"object","properties":{"x":{"type":"string"}}}`
 	for name, tc := range map[string]struct {
@@ -469,7 +469,7 @@ func TestCompile_LooksAtNoSchemaOfTooManyParts(t *testing.T) {
 	require.Contains(t, problems[0].Message, "it may weigh 11000")
 }
 
-func TestCompile_WantsAVendorOfTheTable(t *testing.T) {
+func TestCompile_RejectsAnUnknownVendor(t *testing.T) {
 	t.Parallel()
 	_, problems := projection.Compile(json.RawMessage(`{}`), "acme")
 	require.Equal(t, projection.RuleVendor, problems[0].Rule)

@@ -75,7 +75,7 @@ func TestRestore_UndoesTheProjectionAndLeavesAllElse(t *testing.T) {
 	}
 }
 
-func TestRestore_SaysWhatIsWrongWithAnAnswer(t *testing.T) {
+func TestRestore_ReportsInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	p := project(t, ticket, projection.Anthropic)
 	open := project(t, `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":true}`, projection.Anthropic)
@@ -125,7 +125,7 @@ func TestRestore_SaysWhatIsWrongWithAnAnswer(t *testing.T) {
 	}
 }
 
-func TestRestore_PutsMembersWithoutANameBeside(t *testing.T) {
+func TestRestore_ReadsAdditionalMembers(t *testing.T) {
 	t.Parallel()
 	text := project(t, `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":true}`, projection.Gemini)
 	entries := project(t, `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"integer"}}`, projection.Gemini)
@@ -152,7 +152,7 @@ func TestRestore_PutsMembersWithoutANameBeside(t *testing.T) {
 	}
 }
 
-func TestLift_SaysWhatItHasNoWordsFor(t *testing.T) {
+func TestLift_ReportsWhatItCannotExpress(t *testing.T) {
 	t.Parallel()
 	p := project(t, `{"type":"object","properties":{"a":{"type":"string"},"l":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"object","properties":{"x":{"type":"null"}}}]}}},"required":["a"]}`, projection.OpenAI)
 	for instance, path := range map[string]string{

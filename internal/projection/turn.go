@@ -7,7 +7,7 @@ type TurnKind struct {
 	Name string
 	// Schema is the schema of the kind's payload.
 	Schema json.RawMessage
-	// Rendered means that its envelopes can say how they are to be shown.
+	// Rendered means that its envelopes may contain a rendering.
 	Rendered bool
 	// Without are optional members that the model is not offered.
 	Without []string

@@ -16,7 +16,7 @@ import (
 // as lost.
 type Eraser interface {
 	// Mark marks a run as erased, if it has ended or its log is damaged. run.WorkflowID may be empty.
-	// marked is false if the run was marked before. Errors: ErrNotFound, ErrActive, ErrPermanent,
+	// marked is false if the run was marked before. Errors: ErrNotFound, ErrActive, ErrRemovalDenied,
 	// ErrUnavailable.
 	Mark(ctx context.Context, run subject.Run, why frame.Cause) (marked bool, err error)
 	// Remaining returns the frames of a marked run that are still in the log, in order, without those
@@ -24,7 +24,7 @@ type Eraser interface {
 	Remaining(ctx context.Context, mark *frame.Frame) ([]*frame.Frame, error)
 	// Purge removes the frames of a marked run from the log, and overwrites their bytes unless the run
 	// has expired: a server removes those when it compacts its files. It removes the last ones first:
-	// what is left is the beginning of the run. It may be repeated. Errors: ErrPermanent,
+	// what is left is the beginning of the run. It may be repeated. Errors: ErrRemovalDenied,
 	// ErrUnavailable.
 	Purge(ctx context.Context, mark *frame.Frame) error
 	// Erasures calls handle with the frames of kind erase, one after the other, and again until handle

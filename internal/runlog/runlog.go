@@ -31,8 +31,8 @@ var ErrSealed = errors.New("the run is in the cold store")
 // ErrActive means that a run has not ended, so it cannot be erased.
 var ErrActive = errors.New("run has not ended")
 
-// ErrPermanent means that the log's server denies the removal of frames.
-var ErrPermanent = errors.New("the run log does not allow the removal of frames")
+// ErrRemovalDenied means that the log's server denies the removal of frames.
+var ErrRemovalDenied = errors.New("the run log does not allow the removal of frames")
 
 // ErrUnavailable means that the log could not be reached in time. The append may or may not be stored;
 // appending the same frame again is safe.
@@ -152,9 +152,9 @@ type Queue interface {
 
 // Depth counts the unacknowledged deliveries of a queue.
 type Depth struct {
-	// Waiting were not delivered yet, Held were.
-	Waiting, Held int
-	// Fetched is the part of Held that this process fetched but Next has not returned.
+	// Waiting were not delivered yet, InDelivery were delivered and are not acknowledged.
+	Waiting, InDelivery int
+	// Fetched is the part of InDelivery that this process fetched but Next has not returned.
 	Fetched int
 	// HandedOut is the total number of deliveries, including redeliveries.
 	HandedOut uint64

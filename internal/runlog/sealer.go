@@ -23,11 +23,11 @@ type Sealer interface {
 	Ended(ctx context.Context, after uint64, before time.Time, n int) (ends []*frame.Frame, next uint64, more bool, err error)
 	// Seal marks a run as sealed, if its last frame is the end at head. The frames have these
 	// positions. It may be repeated. Errors: ErrConflict if the run is erased or has no such end,
-	// ErrPermanent, ErrUnavailable.
+	// ErrRemovalDenied, ErrUnavailable.
 	Seal(ctx context.Context, run subject.Run, head frame.Head, positions []uint64) error
 	// Drop removes the frames of a sealed run, which have these positions. The last ones go first, so that
 	// what is left is the beginning of the run. It may be repeated. Errors: ErrConflict if the run is not
-	// sealed, ErrPermanent, ErrUnavailable.
+	// sealed, ErrRemovalDenied, ErrUnavailable.
 	Drop(ctx context.Context, run subject.Run, positions []uint64, how Removal) error
 	// Extent returns the size of the log. Errors: ErrUnavailable.
 	Extent(ctx context.Context) (Extent, error)

@@ -58,7 +58,7 @@ func Open(ctx context.Context, target, about string) (*Bucket, error) {
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.Logger = logging.Nop{}
 		o.DisableLogOutputChecksumValidationSkipped = true
-		// Servers at an address of their own seldom have a name for each bucket.
+		// Self-hosted servers seldom have a host name for each bucket.
 		o.UsePathStyle = o.BaseEndpoint != nil
 	})
 	return &Bucket{client: client, about: about, name: name, prefix: prefix}, nil

@@ -66,7 +66,7 @@ type Names struct {
 	Others string
 }
 
-// Check returns what is wrong with a name at a path; empty if nothing is. what is the kind of things,
+// Check returns the problem of a name at a path; empty without one. what is the kind of things,
 // remedy what to do. The nil Names has all names.
 func (n *Names) Check(path, name, what, remedy string) string {
 	if n == nil || slices.Contains(n.Known, name) {

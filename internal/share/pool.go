@@ -7,13 +7,13 @@ import (
 )
 
 // Pool is a number of places, or of bytes, that callers share. A caller alone gets at most
-// three quarters of it, and n callers that want more than there is get equal parts, so that
-// those who come later always find room. It is safe for concurrent use.
+// three quarters of it. If n callers request more than is free, they get equal parts, so that later callers
+// always find room. It is safe for concurrent use.
 type Pool struct {
 	limit int64
 	// each limits what one caller holds, instead of a share; 0 means no limit.
 	each int64
-	// sole means that there is one tenant, which needs no share.
+	// sole means that the only tenant uses the whole pool.
 	sole bool
 
 	mu   sync.Mutex // guards all below
@@ -133,7 +133,7 @@ func (p *Pool) Wait(ctx context.Context, caller string, n int64) bool {
 	}
 }
 
-// queue counts what a caller waits for. It returns false if that is too much.
+// queue counts the amount a caller waits for. It returns false if the amount exceeds the limit.
 func (p *Pool) queue(caller string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

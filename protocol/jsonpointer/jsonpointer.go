@@ -1,7 +1,10 @@
 // Package jsonpointer writes and reads the tokens of JSON pointers (RFC 6901).
 package jsonpointer
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
 // Escape returns a member's name as a token of a pointer.
 func Escape(name string) string {
@@ -27,4 +30,13 @@ func Of(names ...string) string {
 		b.WriteString(Escape(n))
 	}
 	return b.String()
+}
+
+// OfFragment returns the pointer in the fragment of a URL; "" without a fragment.
+func OfFragment(location string) string {
+	_, frag, _ := strings.Cut(location, "#")
+	if p, err := url.PathUnescape(frag); err == nil {
+		return p
+	}
+	return frag
 }

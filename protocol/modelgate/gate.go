@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Capability is a model capability. The registry is open: a capability the host does not know is
+// Capability is a model capability. The registry is open: an unknown capability is
 // unmet.
 type Capability = string
 

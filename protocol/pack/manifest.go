@@ -145,7 +145,7 @@ type Node struct {
 // Port describes an output port. The protocol leaves it open for later members.
 type Port struct {
 	Sensitive bool
-	// others are the members that this host does not know.
+	// others are the unknown members.
 	others []string
 }
 

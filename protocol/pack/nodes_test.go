@@ -118,7 +118,7 @@ func TestLoad_ReportsSeveralErrorsOfANode(t *testing.T) {
 	require.Len(t, fault.All(err), 2)
 }
 
-// Of a node it cannot be said that the manifest lacks it where the manifest's nodes cannot be read.
+// If the nodes of a manifest cannot be read, none of them is reported as missing.
 func TestLoad_ReportsNoErrorsOfUnreadableNodes(t *testing.T) {
 	t.Parallel()
 	i := strings.Index(triage, `"nodes":`)

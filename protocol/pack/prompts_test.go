@@ -16,7 +16,7 @@ func withPrompts(own string, more map[string]string) []pack.Source {
 	return edited(kindsOnly, of)
 }
 
-// What a template is, is the dispatcher's to say: the pack only brings the file.
+// The dispatcher validates templates: the pack only contains the file.
 func TestLoad_ReadsThePromptTemplatesOfAPack(t *testing.T) {
 	t.Parallel()
 	packs, _, err := pack.Load(withPrompts(`{"prompts":["./prompts/writer.json"]}`, nil), pack.Host{})

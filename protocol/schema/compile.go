@@ -9,6 +9,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema/internal/judge"
 )
 
@@ -177,23 +178,14 @@ func explain(name string, err error) *Error {
 			e.Reason = outside.Reason
 		}
 	case *jsonschema.InvalidRegexError:
-		e.Path = fragment(err.URL)
+		e.Path = jsonpointer.OfFragment(err.URL)
 		e.Reason = fmt.Sprintf("the pattern is not a regular expression: %v", err.Err)
 	case *jsonschema.JSONPointerNotFoundError:
-		e.Reason = fmt.Sprintf("a reference leads to %q, which is not in the document", "#"+fragment(err.URL))
+		e.Reason = fmt.Sprintf("a reference leads to %q, which is not in the document", "#"+jsonpointer.OfFragment(err.URL))
 	case *Error:
 		e.Path, e.Reason = err.Path, err.Reason
 	}
 	return e
-}
-
-// fragment returns the JSON pointer at the end of a schema location.
-func fragment(location string) string {
-	_, frag, _ := strings.Cut(location, "#")
-	if p, err := url.PathUnescape(frag); err == nil {
-		return p
-	}
-	return frag
 }
 
 // sortedKeys lists the members of an object in a fixed order.

@@ -11,8 +11,8 @@ var untilComplete = []string{
 	"dependencies", "if", "then", "else", "not", "unevaluatedProperties", "unevaluatedItems",
 }
 
-// Growing returns the schema of documents that are still being written: whatever is missing may
-// follow, and whatever is there satisfies the schema.
+// Growing returns the schema of documents that are still being written: present parts satisfy the
+// schema, and missing ones may follow.
 func (s *Schema) Growing() (*Schema, error) {
 	return Compile(s.name, growing(s.source.Document))
 }

@@ -159,7 +159,7 @@ func fanOf(n int) string {
 	return fan.String()
 }
 
-// Reading a list takes a multiple of its length, by what stands in it: what it is made of must
+// Reading a list takes a multiple of its length, depending on its items: these must
 // not be copied over and over while it grows.
 //
 //nolint:paralleltest // it measures what the process allocates

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Rules of schemas that are valid, and do not check what their author wants.
+// Rules of valid schemas that do not check what their author intends.
 const (
 	// RuleContradiction: keywords that no value satisfies together.
 	RuleContradiction = "contradiction"
-	// RuleIgnored: a keyword that says nothing about values of the type.
+	// RuleIgnored: a keyword that does not apply to values of the type.
 	RuleIgnored = "ignored-keyword"
 	// RuleFormat: a format that JSON Schema does not have.
 	RuleFormat = "unknown-format"

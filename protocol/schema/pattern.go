@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Limits of one regular expression. Its length says little about its cost: x{1000} has a thousand
+// Limits of one regular expression. Its length is no measure of its cost: x{1000} has a thousand
 // states, and \pL six hundred ranges of letters.
 const (
 	maxPattern = 4096 // bytes

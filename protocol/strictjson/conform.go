@@ -40,7 +40,7 @@ func nonconforming(b []byte, v any) []*Error {
 type walker struct {
 	scanner
 	fields map[reflect.Type]*fields // struct types already analyzed
-	// collect keeps errors of members and elements in found, and goes on.
+	// collect adds errors of members and elements to found, and continues.
 	collect bool
 	found   []*Error
 }

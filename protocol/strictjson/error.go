@@ -27,7 +27,7 @@ const (
 // maxShownPath keeps a hostile member name from filling a log line, in bytes.
 const maxShownPath = 256
 
-// Error describes what is wrong with a document, where, and what is allowed.
+// Error describes a problem of a document, its place, and what is allowed.
 type Error struct {
 	// Path is a JSON pointer (RFC 6901) to the offending value or member; the
 	// empty string is the whole document.

@@ -69,7 +69,7 @@ type Execution struct {
 	Number int `json:"execution"`
 	// Turn is the form of the answer if the host chose it: payload or envelopes.
 	Turn string `json:"turn,omitempty"`
-	// Choice says why this model was called.
+	// Choice is why this model was called.
 	Choice       string        `json:"choice,omitempty"`
 	Substitution *Substitution `json:"substitution,omitempty"`
 	Insufficient *Insufficient `json:"insufficient,omitempty"`
@@ -135,7 +135,7 @@ type Call struct {
 	Cause   Cause `json:"cause"`
 	// Because is the failure that caused a retry.
 	Because *Failure `json:"because,omitempty"`
-	// End and Tone say how the call ended.
+	// End and Tone describe the end of the call.
 	End  string `json:"end"`
 	Tone Tone   `json:"tone"`
 	// Prompt is the sequence of prompt.composed with the messages as sent; nil if it was not recorded.
@@ -191,7 +191,7 @@ type Recovery struct {
 	ByteOffset *int64 `json:"byteOffset,omitempty"`
 }
 
-// Recovered says how the document of an answer was found.
+// Recovered is how the document of an answer was found.
 func Recovered(path string) string {
 	switch path {
 	case "markdown-fence":

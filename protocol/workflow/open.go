@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// The members of the open objects that this host knows. Other members are allowed there, because
-// other hosts may know more (OpenWOP host contract §5.1). One that is almost a known one is a mistake.
+// The known members of the open objects. Other members are allowed, because other hosts may define more
+// (OpenWOP host contract §5.1). A name that is almost a known one is a mistake.
 var (
 	settingsMembers     = []string{"timeout", "maxRetries", "logLevel", "maxLoopbackIterations", "priority", "concurrency", "rate", "retention"}
 	nodeSettingsMembers = []string{"maxRetries", "timeoutMs", "retry", "questions", "onUnknownOutcome"}
@@ -52,8 +52,8 @@ func almost(name, known string) bool {
 	return len(name) <= 64 && suggest.Distance(name, known) <= min(2, len(name)/3)
 }
 
-// UnknownSettings returns warnings about settings that this host does not know, and about metadata that
-// is almost what it knows.
+// UnknownSettings returns warnings about unknown settings, and about metadata whose name is almost a known
+// one.
 func (d *Definition) UnknownSettings() []Problem {
 	var out problems
 	metadata := members(members(d.Raw)["metadata"])

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/acceptor"
 )
 
-// OpenWOP envelope contract §2.1: text of a model is completed if the caller says that it is such, and
+// OpenWOP envelope contract §2.1: text of a model is completed if the caller marks it as such, and
 // validated as it is otherwise. Repeated, it has one outcome.
 func TestAccept_CompletesTheTextOfAModel(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func (t largeBodies) acquire(ctx context.Context, n int) (leave func(), err erro
 	case t <- struct{}{}:
 		return func() { <-t }, nil
 	case <-ctx.Done():
-		return nil, fault.New(fault.ServiceUnavailable, "too many large assets are taken in at the moment; try again").
+		return nil, fault.New(fault.ServiceUnavailable, "too many large assets are being received; try again").
 			After(time.Second).Wrap(context.Cause(ctx))
 	}
 }

@@ -16,7 +16,7 @@ func (s *Service) GetDispatchStatus(ctx context.Context, _ *dispatcherv1.GetDisp
 		})
 	}
 	if d, err := s.queue.Depth(ctx); err == nil {
-		out.Queue = &dispatcherv1.QueueStatus{Waiting: int64(d.Waiting), Taken: int64(d.Held), Limited: int64(d.Limited)}
+		out.Queue = &dispatcherv1.QueueStatus{Waiting: int64(d.Waiting), Taken: int64(d.InDelivery), Limited: int64(d.Limited)}
 	}
 	if state := s.deps.LogState; state != nil {
 		if bytes, newest, err := state(ctx); err == nil {

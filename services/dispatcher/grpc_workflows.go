@@ -93,7 +93,7 @@ func (s *Service) registryWarnings(ctx context.Context, tenant string, def *work
 // ruleHides is the rule of a tenant's definition with the id of a shared one.
 const ruleHides = "hides"
 
-// hides says what a tenant's own workflow hides.
+// hides describes what a tenant's own workflow hides.
 func hides(shared definition.Ref) string {
 	from := ""
 	if shared.Source != "" {

@@ -29,22 +29,22 @@ type Peers interface {
 const peerTimeout = time.Second
 
 // answers are the responses of a dispatcher about a run.
-var answers = map[engine.Held]string{engine.Executes: "executes", engine.Covers: "covers"}
+var answers = map[engine.PeerAnswer]string{engine.Executes: "executes", engine.Covers: "covers"}
 
 // peerClient implements engine.Peers. The request is a run id and a position, the response one of
-// answers; any other means engine.NotHeld.
+// answers; any other means engine.NotExecuting.
 type peerClient struct{ Peers }
 
-func (p peerClient) Moved(ctx context.Context, process, runID string, pos uint64) (engine.Held, error) {
+func (p peerClient) NotifyAppended(ctx context.Context, process, runID string, pos uint64) (engine.PeerAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	answer, err := p.Ask(ctx, process, fmt.Append(nil, runID, " ", pos))
-	for held, is := range answers {
-		if string(answer) == is {
-			return held, err
+	for known, text := range answers {
+		if string(answer) == text {
+			return known, err
 		}
 	}
-	return engine.NotHeld, err
+	return engine.NotExecuting, err
 }
 
 // peers returns a nil interface without peers.
@@ -66,7 +66,7 @@ func (s *Service) answerPeers() error {
 		if err != nil {
 			return nil
 		}
-		return []byte(answers[s.executor.Moved(runID, pos)])
+		return []byte(answers[s.executor.NotifyAppended(runID, pos)])
 	})
 }
 

@@ -41,7 +41,7 @@ func (s *Service) backfill(ctx context.Context) {
 		case errors.Is(err, store.ErrDamaged):
 			s.ingest.Rebuild(err)
 		}
-		s.slog.Warn("rows of the read model are not complete, will try again", "error", err, "backoff", waits.Next())
+		s.slog.Warn("rows of the read model are incomplete; trying again", "error", err, "backoff", waits.Next())
 	}
 }
 

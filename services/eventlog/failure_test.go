@@ -226,7 +226,7 @@ func TestReadEvents_OfAnEmptiedStoreIsUnavailable(t *testing.T) {
 	require.NoError(t, emptied)
 }
 
-// One reader folds a run; the others wait for it, each no longer than it wants.
+// One reader folds a run; the others wait for it, each up to its own deadline.
 func TestGetRun_WaitsForAnotherReaderNoLongerThanItsCaller(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

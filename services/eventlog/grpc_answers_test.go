@@ -131,7 +131,7 @@ func flowRun(n int) subject.Run {
 	return subject.Run{Tenant: logtest.Tenant, WorkflowID: "flow", RunID: fmt.Sprintf("flow-%04d", n)}
 }
 
-// A run that cannot be read for good is left out, and so is one that is erased while its page is read.
+// A permanently unreadable run is left out, and so is one that is erased while its page is read.
 func TestListAnswers_LeavesOutRunsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	r, log := newTiered(t)

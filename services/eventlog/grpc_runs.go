@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,12 +95,6 @@ func (s *Service) listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error
 		Sort: store.Sort(req.GetSort()), Ascending: req.GetAscending(),
 		Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
 	}
-	if q.Status != "" && !slices.Contains(wire.Statuses(), q.Status) {
-		return q, fault.OneOf("status", wire.Statuses())
-	}
-	if q.Sort != store.SortCreated && !slices.Contains(store.Sorts(), q.Sort) {
-		return q, fault.OneOf("sort", store.Sorts())
-	}
 	for name, at := range map[string]*string{"since": &q.Since, "until": &q.Until, "waitingSince": &q.WaitingSince} {
 		if err := instant(name, at); err != nil {
 			return q, err
@@ -109,6 +102,9 @@ func (s *Service) listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error
 	}
 	var err error
 	if q.Words, err = s.words(req); err != nil {
+		return q, err
+	}
+	if err := q.Validate(); err != nil {
 		return q, err
 	}
 	q.After, err = after(q, req.GetCursor())
@@ -124,8 +120,6 @@ func (s *Service) words(req *eventlogv1.ListRunsRequest) (string, error) {
 	switch {
 	case err != nil:
 		return "", fault.InvalidQuery("filter", "text: %s", err.Error())
-	case req.GetSort() != string(store.SortCreated):
-		return "", fault.InvalidQuery("sort", "runs that are found by text are listed by creation time only")
 	case !s.cfg.Words:
 		return "", fault.InvalidQuery("filter", "text: this host does not index the contents of runs; its operator can start it with --index-payloads")
 	}

@@ -124,7 +124,7 @@ func TestGetStatistics_ChoosesTheStepByTheSpanAndItsAge(t *testing.T) {
 	}
 }
 
-func TestGetStatistics_RejectsSpansThatCannotBe(t *testing.T) {
+func TestGetStatistics_RejectsInvalidSpans(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, span := range [][2]string{

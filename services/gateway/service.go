@@ -128,7 +128,7 @@ type Deps struct {
 	Propagator propagation.TextMapPropagator
 	// Ready returns why the host cannot serve; nil if it can.
 	Ready func() error
-	// Warnings returns what is wrong with a host that serves, for the public; nil if there is nothing to
+	// Warnings returns the problems of a serving host, for the public; nil if there is nothing to
 	// ask.
 	Warnings func() []string
 	Clock    func() time.Time

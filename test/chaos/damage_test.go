@@ -27,7 +27,7 @@ const (
 	mostMemory   = 500 // MB
 )
 
-// Whatever bit flips while the host is down, it starts in time, serves everything as it was, or names
+// After a flip of any bit while the host is down, it starts in time, serves everything unchanged, or names
 // what it cannot serve, executes new runs, and stops.
 func TestDamage_OfAnyBitIsFound(t *testing.T) {
 	if testing.Short() {

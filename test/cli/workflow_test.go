@@ -23,7 +23,8 @@ func TestWorkflow_NewRunsAtTheFirstTry(t *testing.T) {
 	require.Empty(t, u.ok("workflow", "lint", file).out)
 	require.Empty(t, u.ok("workflow", "lint", "--url", h.HTTP, file).out)
 	u.ok("workflow", "register", file)
-	u.ok("run", "start", "first", "--set", "text=Hello", "--wait")
+	r := u.ok("run", "start", "first", "--set", "text=Hello", "--wait", "-o", "json")
+	require.Contains(t, r.out, `"summary"`, "the edge passes the answer on: "+r.out)
 }
 
 func TestWorkflow_VersionsAreComparedAndDeleted(t *testing.T) {

@@ -64,7 +64,7 @@ func TestClients_FollowARun(t *testing.T) {
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
 		dir := typescript(t, "openapi.json", document)
-		// npx runs the same programs, and would first look for newer ones.
+		// npx runs the same programs, but checks for newer versions first.
 		bin := filepath.Join("node_modules", ".bin")
 		call(t, dir, filepath.Join(bin, "openapi-typescript"), arguments(commands.openapiTypescript)...)
 		call(t, dir, filepath.Join(bin, "openapi-ts"), arguments(commands.heyAPI)...)

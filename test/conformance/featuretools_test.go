@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -96,6 +97,31 @@ func TestFeatures_ToolResultsTaint(t *testing.T) {
 		untrusted = untrusted || e.Type == "node.completed" && e.NodeID == "tool"
 		require.Equal(t, untrusted, bytes.Contains(e.Raw, []byte(`"contentTrust":"untrusted"`)), "%s", e.Raw)
 	}
+}
+
+// OpenWOP host contract §6.6, envelope contract §12: untrusted content passes no gate. A person is asked, and
+// the log says why.
+func TestFeatures_UntrustedContentBlocksApproval(t *testing.T) {
+	t.Parallel()
+	c := equippedClient(t)
+	gate := node("gate", "core.interrupt", `{"kind":"low-confidence","data":{"agentId":"core.sorter","observed":0.99}}`, `{"input":{"type":"variable","variableName":"said"}}`)
+	own := register(t, c, definition("feature-gate-own", join(set("first", "said", `"spam"`), gate), chain("first", "gate"), "", ""))
+	_, events := run(t, c, `{"workflowId":"`+own+`"}`)
+	require.Equal(t, "first gate", path(events), "trusted content passes")
+
+	tool := node("first", "core.mcp.callTool", `{"server":"tools","tool":"`+mcp.Tool+`","arguments":{"say":"spam"}}`, "{}")
+	other := definition("feature-gate-tool", join(tool, node("keep", "core.setVariable", `{"name":"said"}`, "{}"), gate), chain("first", "keep", "gate"), "", "")
+	id, _ := suspended(t, c, register(t, c, other), "waiting-approval")
+	said := 0
+	for _, e := range poll(t, c, id, "").Events {
+		if bytes.Contains(e, []byte(`"code":"untrusted_content_blocks_approval"`)) {
+			said++
+			require.Contains(t, string(e), `"contentTrust":"untrusted"`)
+		}
+	}
+	require.Equal(t, 1, said)
+	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"decision":"ham"}`).Status)
+	await(t, c, id, patience, "completed")
 }
 
 // OpenWOP host contract §2.3 (reasoningVerbosity): reasoning is recorded in pieces as it arrives,

@@ -116,7 +116,7 @@ func TestRetention_ErasesRunsWhoseRetentionIsOver(t *testing.T) {
 	require.Zero(t, status, out)
 }
 
-func TestRetention_RefusesWhatItCannotMean(t *testing.T) {
+func TestRetention_RejectsInvalidSettings(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	for _, bad := range []string{"0", "0s", "-1d", "-90h", "soon", "", "90", "36501d", "100ms"} {

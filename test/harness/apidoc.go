@@ -276,7 +276,7 @@ func (d *Description) Answer(method, path string, a *Answer) error {
 	if err := d.headers(o, status, a.Header); err != nil {
 		return err
 	}
-	// The host's router knows no such path, for example one with an unknown verb after a colon.
+	// The host's router has no such path, for example one with an unknown verb after a colon.
 	unrouted := a.Code() == "not_found" && strings.Contains(string(a.Body), "no resource at this path")
 	if len(known.codes) > 0 && !slices.Contains(known.codes, a.Code()) && !unrouted {
 		return fmt.Errorf("%s %s: the code %q is not described for %s: %s", method, o.path, a.Code(), status, a.Body)

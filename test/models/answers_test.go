@@ -75,7 +75,7 @@ var spokenAnswers = map[string]spokenAnswer{
 	"a rejected one in a comment":    {"task", task + ` // not {"title":"x","urgent":false}`, task, ""},
 	"a rejected one after it":        {"task", "Correct answer:\n" + task + "\nIncorrect:\n" + taskDraft, task, ""},
 	"a crossed one after it":         {"task", "✅ " + task + "\n\n❌ " + taskDraft, task, ""},
-	"the input of another tool":      {"task", "Thought: maybe\nAction: search\nAction Input: " + taskDraft, "", "an example, a draft or a quotation"},
+	"the input of another tool":      {"task", "Thought: maybe\nAction: search\nAction Input: " + taskDraft, "", "calls a tool that it was not offered"},
 	"context":                        {"task", "<context>\n" + taskDraft + "\n</context>\n\nThere is nothing to do.", "", "without an answer"},
 	"a quotation":                    {"task", "> " + taskDraft + "\n\nThis quote is not a task.", "", "it takes its answer back"},
 	"a format":                       {"task", "Required format:\n{\"title\": \"<title>\", \"urgent\": true}\n\nPlease give me the mail.", "", "an example, a draft or a quotation"},

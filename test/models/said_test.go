@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -115,6 +116,17 @@ func saidRows() map[string]said {
 		"another tool":                 {reply: reply{body: callPiece(0, "search", `{"title":"q"}`) + ends}, model: "tool", flow: "opt", calls: 2},
 		"another tool, Anthropic":      {reply: reply{body: claude(five, call(0, "search", `{"title":"q"}`))}, provider: "claude", model: "tool", flow: "opt", calls: 2},
 		"another tool, Gemini":         {reply: reply{body: gem(counts, doc{"functionCall": doc{"name": "search", "args": doc{"title": "q"}}})}, provider: "gem", model: "tool", flow: "opt", calls: 2},
+		"a draft and another tool":     {reply: reply{body: piece(doc{"content": "Maybe " + saidDraft}) + callPiece(0, "search", `{"q":1}`) + ends}, model: "tool", calls: 2},
+		"a draft, another tool, words": {reply: reply{body: piece(doc{"content": saidDraft}) + callPiece(0, "search", `{"q":1}`) + ends}, calls: 2},
+		"a draft, Anthropic":           {reply: reply{body: claude(five, block(0, doc{"type": "text", "text": ""}, doc{"type": "text_delta", "text": saidDraft}), call(1, "search", `{"q":1}`))}, provider: "claude", calls: 2},
+		"a draft, Gemini":              {reply: reply{body: gem(counts, doc{"text": saidDraft}, doc{"functionCall": doc{"name": "search", "args": doc{"q": 1}}})}, provider: "gem", calls: 2},
+		"a text and another tool":      {reply: reply{body: piece(doc{"content": "Let me look."}) + callPiece(0, "search", `{"q":1}`) + ends}, flow: "text", calls: 2, output: strconv.Quote(saidTask)},
+		"a custom tool, Responses":     {reply: reply{body: events(doc{"type": "response.completed", "response": doc{"status": "completed", "usage": doc{"input_tokens": 10, "output_tokens": 5}, "output": []any{doc{"type": "message", "role": "assistant", "content": []any{doc{"type": "output_text", "text": saidDraft}}}, doc{"type": "custom_tool_call", "call_id": "c", "name": "search", "input": "q"}}}})}, provider: "resp", calls: 2},
+		"a pause, Anthropic":           {reply: reply{body: strings.Replace(claude(five, block(0, doc{"type": "text", "text": ""}, doc{"type": "text_delta", "text": "Let me look."})), "end_turn", "pause_turn", 1)}, provider: "claude", flow: "text", calls: 2, output: strconv.Quote(saidTask)},
+		"an unreadable call, Gemini":   {reply: reply{body: strings.Replace(gem(counts, doc{"text": "Let me look."}), "STOP", "MALFORMED_FUNCTION_CALL", 1)}, provider: "gem", flow: "text", calls: 2, output: strconv.Quote(saidTask)},
+		"a failure's word, Anthropic":  {reply: reply{body: strings.Replace(claude(five, textBlock), "end_turn", "cancelled", 1)}, provider: "claude", calls: 2, code: "-"},
+		"a tool that the server ran":   {reply: reply{body: callPiece(0, "search", `{"q":1}`) + piece(doc{"role": "tool", "content": saidDraft}) + piece(doc{"role": "assistant", "content": saidTask}) + ends}},
+		"a call in the text":           {reply: reply{body: piece(doc{"content": saidDraft + "\n<tool_call>{\"name\":\"search\",\"arguments\":{}}</tool_call>"}) + ends}, calls: 2},
 		"another tool, then the right": {reply: reply{body: callPiece(0, "search", `{"title":"q"}`) + callPiece(1, "answer", saidTask) + ends}, model: "tool", flow: "opt"},
 		"a role of a tool":             {reply: reply{body: piece(doc{"role": "tool", "content": saidDraft}) + piece(doc{"role": "assistant", "content": saidTask}) + ends}},
 		"a final text":                 {reply: reply{body: responses(saidTask, saidDraft)}, provider: "resp"},
@@ -141,6 +153,8 @@ func saidRows() map[string]said {
 		"usage, a later prompt":  {reply: reply{body: text + saidStop + saidUsage + `data: {"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":7}}` + "\n\n" + saidDone}, usage: "10/7"},
 		"usage, a total":         {reply: reply{body: text + saidStop + strings.Replace(saidUsage, "15", "40", 1) + saidDone}, usage: "10/30"},
 		"usage, Gemini":          {reply: reply{body: gem(doc{"promptTokenCount": 10, "thoughtsTokenCount": 7, "totalTokenCount": 22}, doc{"text": saidTask})}, provider: "gem", usage: "10/12"},
+		"usage, short names":     {reply: reply{body: text + saidStop + `data: {"choices":[],"usage":{"prompt":10,"completion":5}}` + "\n\n" + saidDone}, usage: "10/5"},
+		"usage, shorter names":   {reply: reply{body: text + saidStop + `data: {"choices":[],"usage":{"input":10,"output":5}}` + "\n\n" + saidDone}, usage: "10/5"},
 		"usage of Ollama":        {reply: reply{body: text + saidStop + `data: {"choices":[],"prompt_eval_count":10,"eval_count":5}` + "\n\n" + saidDone}, usage: "10/5"},
 		"a charset":              {reply: reply{body: piece(doc{"content": "caf"}) + "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\xe9\"}}]}\n\n" + ends, header: map[string]string{"Content-Type": "text/event-stream; charset=iso-8859-1"}}, flow: "text", output: `"café"`},
 		"unknown usage is 0 / 0": {reply: reply{body: text + saidStop + saidDone}, usage: "0/0"},
@@ -150,6 +164,7 @@ func saidRows() map[string]said {
 // rightAnswers are answers of each interface, for the calls after the first.
 var rightAnswers = map[string]string{
 	"chat/completions": piece(doc{"content": saidTask}) + saidStop + saidUsage + saidDone,
+	"/responses":       events(doc{"type": "response.completed", "response": doc{"status": "completed", "usage": doc{"input_tokens": 10, "output_tokens": 5}, "output": []any{doc{"type": "message", "role": "assistant", "content": []any{doc{"type": "output_text", "text": saidTask}}}}}}),
 	"/messages":        claude(doc{"output_tokens": 5}, block(0, doc{"type": "text", "text": ""}, doc{"type": "text_delta", "text": saidTask})),
 	"GenerateContent":  gem(doc{"promptTokenCount": 10, "candidatesTokenCount": 5}, doc{"text": saidTask}),
 }
@@ -241,7 +256,7 @@ func startSaid(t *testing.T) (*saidServer, *harness.Client) {
 }
 
 // What servers say, through a host over real sockets: outcome, output, code, message, calls and usage.
-func TestSaid_ThroughAHost(t *testing.T) {
+func TestAnswers_OfServersThroughAHost(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	s, c := startSaid(t)

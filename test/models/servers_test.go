@@ -164,5 +164,5 @@ func TestServers_ThinkingAlone(t *testing.T) {
 	house.desk.put("servers-called", answer{raw: called, rawType: "text/event-stream"}, answer{raw: streamOf("house", good), rawType: "text/event-stream"})
 	events := finish(t, c, start(t, c, asks("talk", "servers-called", house, house.seeing, "")))
 	require.JSONEq(t, string(quoted), outputOf(t, events), "%s", dump(events))
-	requireHas(t, `{"previousError":"it is empty"}`, of(events, retry)[0].Payload)
+	requireHas(t, `{"reason":"unknown","previousError":"it calls a tool that it was not offered, and what it says before that is not its answer"}`, of(events, retry)[0].Payload)
 }

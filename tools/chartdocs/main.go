@@ -1,9 +1,9 @@
-// Command chartdocs writes the table of values into a chart's README.md: what
-// stands in values.yaml behind "# --" is what it says of the value below.
+// Command chartdocs writes the table of values into a chart's README.md. A comment "# -- TEXT" in
+// values.yaml describes the value below it.
 //
 //	chartdocs [-check] CHART
 //
-// With -check it writes nothing, and fails if the table is not what it would write.
+// With -check it writes nothing, and fails if the table is out of date.
 package main
 
 import (
@@ -54,7 +54,7 @@ func run(chart string, check bool) error {
 	if check {
 		return fmt.Errorf("%s: the table is not that of values.yaml; `make gen ONLY=chart` writes it", file)
 	}
-	return os.WriteFile(file, []byte(doc), 0o644) //nolint:gosec // G306: a document for everybody
+	return os.WriteFile(file, []byte(doc), 0o644) //nolint:gosec // G306: a public document
 }
 
 // The lines around the table.

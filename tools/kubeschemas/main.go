@@ -1,12 +1,11 @@
-// Command kubeschemas writes the JSON Schemas that `make deploy-check` validates
-// manifests with: of Kubernetes' own kinds from its OpenAPI document, of others
-// from their CustomResourceDefinitions. Each file stands alone, and knows no
-// members that the API does not.
+// Command kubeschemas writes the JSON Schemas with which `make deploy-check` validates manifests. Those
+// of Kubernetes' own kinds come from its OpenAPI document, the others from CustomResourceDefinitions.
+// Each file is self-contained and rejects members that the API does not have.
 //
 //	kubeschemas -out DIR [-swagger FILE] [CRD.yaml...]
 //
-// A schema lies at DIR/GROUP/KIND_VERSION.json, kind in small letters, as
-// kubeconform can be configured to look for them.
+// A schema is at DIR/GROUP/KIND_VERSION.json, with the kind in lower case: a layout that kubeconform
+// supports.
 package main
 
 import (

@@ -87,7 +87,7 @@ func (l *ledger) holes(src *sources) []string {
 	return out
 }
 
-// problems returns what is wrong with one rule.
+// problems returns the problems of one rule.
 func (r rule) problems(src *sources) []string {
 	var out []string
 	if r.At == "" || r.Rule == "" {

@@ -138,7 +138,7 @@ func find(words []word, diff string) []slip {
 	return out
 }
 
-// slipsOf returns what is wrong with a line.
+// slipsOf returns the slips of a line.
 func slipsOf(words []word, line string) []string {
 	if !prose(line) {
 		return nil

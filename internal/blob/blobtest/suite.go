@@ -1,4 +1,4 @@
-// Package blobtest is the contract of blob.Store as tests.
+// Package blobtest tests implementations of blob.Store.
 package blobtest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/internal/blob"
 )
 
-// Run holds an implementation against the contract. open gives an empty store.
+// Run tests an implementation. open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 	t.Helper()
 	t.Run("gives back what was stored", func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package jetblob keeps blobs in a NATS JetStream object store.
+// Package jetblob stores blobs in a NATS JetStream object store.
 package jetblob
 
 import (
@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 )
 
-// Config says how the blobs are kept.
+// Config configures the bucket.
 type Config struct {
 	Bucket, Description string
 	// Replicas of the bucket: 1, or 3 in a cluster.
@@ -35,16 +35,16 @@ type Store struct {
 	onDisk natslink.OnDisk
 }
 
-// Stream is the name of the stream that a bucket is.
+// Stream returns the name of the stream behind a bucket.
 func Stream(bucket string) string { return "OBJ_" + bucket }
 
-// Open makes the bucket, or opens the one there is.
+// Open opens the bucket, and creates it if it does not exist.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	api, err := js.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	// As the client makes a bucket, but for what is read directly.
+	// The configuration that the client uses for buckets, except that natslink sets direct reads.
 	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
 		Name:        Stream(cfg.Bucket),
 		Description: cfg.Description,
@@ -68,9 +68,9 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	return &Store{bucket: b, leader: leader, link: natslink.Watch(nc), stream: Stream(cfg.Bucket), onDisk: cfg.OnDisk}, nil
 }
 
-// Put stores a blob, unless its name is taken: then it is there already.
+// Put stores a blob, unless the name exists.
 func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
-	// A name says what is in it: to store it twice does no harm.
+	// A name always has the same content, so the call may be repeated.
 	err := s.link.Ask(ctx, func(ctx context.Context) error {
 		_, err := s.bucket.GetInfo(ctx, name)
 		if err == nil {
@@ -87,17 +87,17 @@ func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
 	if err != nil {
 		return err
 	}
-	if err := s.onDisk.Wait(ctx, s.stream, 0); err != nil { // also of one that another has just stored
+	if err := s.onDisk.Wait(ctx, s.stream, 0); err != nil { // also if another process has just stored the blob
 		return fmt.Errorf("store blob: %w", err)
 	}
 	return nil
 }
 
-// Get gives a blob; the server's digest of it was checked.
+// Get returns a blob and checks the server's digest.
 //
-// Two who store one blob at the same time both write its parts, and those of the
-// first go when the second is done. A reader who was sent for them waits in vain; the
-// blob is there all the same, so it is looked up again.
+// Two concurrent writers of a blob both write its parts, and the server deletes those of the first
+// writer when the second one is done. A reader that waits for deleted parts times out, looks the blob up
+// again and reads the new ones.
 func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
 	for patience := firstPatience; ; patience *= 2 {
 		var info *js.ObjectInfo
@@ -121,8 +121,8 @@ func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
 	}
 }
 
-// Erase removes a blob, and has the server overwrite its bytes. A blob that is gone is no error. Its
-// parts go first, so that a repeated call finds what is left of it.
+// Erase removes a blob, and makes the server overwrite its bytes. A missing blob is not an error. The
+// parts are removed first, so that a repeated call finds the others.
 func (s *Store) Erase(ctx context.Context, name string) error {
 	err := s.link.Ask(ctx, func(ctx context.Context) error {
 		info, err := s.bucket.GetInfo(ctx, name)

@@ -32,7 +32,7 @@ func TestStore_FulfilsTheContract(t *testing.T) {
 	})
 }
 
-func TestStore_AsksAnewForWhatWentDownWithItsConnection(t *testing.T) {
+func TestStore_RepeatsRequestsLostWithTheirConnection(t *testing.T) {
 	t.Parallel()
 	b := blob.Blob{Data: bytes.Repeat([]byte("x"), 300<<10), Meta: map[string]string{"a": "b"}} // of several parts
 	for name, ask := range map[string]func(context.Context, *jetblob.Store) error{

@@ -1,4 +1,4 @@
-// Package memory keeps blobs in the process, for tests.
+// Package memory stores blobs in memory, for tests.
 package memory
 
 import (
@@ -10,13 +10,13 @@ import (
 	"waybill.dev/waybill/internal/blob"
 )
 
-// Store is a blob.Store whose content dies with it.
+// Store is a blob.Store in memory.
 type Store struct {
 	mu    sync.Mutex // guards blobs
 	blobs map[string]blob.Blob
 }
 
-// New makes an empty store.
+// New returns an empty store.
 func New() *Store { return &Store{blobs: map[string]blob.Blob{}} }
 
 // Put stores a blob.
@@ -32,7 +32,7 @@ func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
 	return nil
 }
 
-// Get gives a blob.
+// Get returns a blob.
 func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
 	if err := ctx.Err(); err != nil {
 		return blob.Blob{}, err
@@ -57,7 +57,7 @@ func (s *Store) Erase(ctx context.Context, name string) error {
 	return nil
 }
 
-// Len is how many blobs there are.
+// Len returns the number of blobs.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

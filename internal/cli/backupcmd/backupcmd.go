@@ -41,7 +41,7 @@ exist. A command that was killed leaves FILE.partial-*, which can be deleted.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := config.Load(cmd.LocalFlags(), os.LookupEnv); err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			f, n, err := write(cmd.Context(), dataDir, args[0])
 			if err != nil {
@@ -152,7 +152,7 @@ names them. Runs that were in execution continue where the backup has them.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := config.Load(cmd.LocalFlags(), os.LookupEnv); err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			f, err := restore(cmd, args[0], dataDir)
 			if err != nil {

@@ -3,7 +3,6 @@ package clitest
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +19,7 @@ func Run(t testing.TB, c *cobra.Command, stdin string, args ...string) (stdout s
 	t.Helper()
 	var out bytes.Buffer
 	root := &cobra.Command{Use: "waybill", SilenceUsage: true, SilenceErrors: true}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", exit.ErrUsage, err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.With(exit.Usage, err) })
 	root.AddCommand(c)
 	root.SetIn(strings.NewReader(stdin))
 	root.SetOut(&out)

@@ -17,7 +17,7 @@ func shownKey(key string) string {
 	return "<your key>"
 }
 
-// banner prints where the host is. console is the link to the console; empty if there is none.
+// banner prints the addresses of the host. console is the link to the console; empty without a console.
 func banner(out io.Writer, o options, r host.Addresses, console string) {
 	durable := "every acknowledged write is on disk"
 	if o.host.Log.Durability == host.DurabilityProcess {
@@ -33,7 +33,7 @@ func banner(out io.Writer, o options, r host.Addresses, console string) {
 	}
 	fmt.Fprintf(out, "  key    %s\n  data   %s (%s)\n  model  %s\n", shownKey(host.FirstKey(o.host.Public.APIKeys)), o.host.DataDir, durable, o.host.Execution.Models.DefaultModel)
 	if strings.HasPrefix(o.host.Execution.Models.DefaultModel, "sample/") {
-		fmt.Fprint(out, "         sample is no model: it makes schema-valid answers out of the input, always the same\n")
+		fmt.Fprint(out, "         sample is not a real model: it builds valid answers from the input, always the same\n")
 	}
 	fmt.Fprintln(out)
 	if !o.demo {
@@ -41,7 +41,7 @@ func banner(out io.Writer, o options, r host.Addresses, console string) {
 	}
 }
 
-// curls prints how to go on.
+// curls prints commands for the next steps.
 func curls(out io.Writer, r host.Addresses, key, runID string) {
 	auth := "-H 'Authorization: Bearer " + shownKey(key) + "'"
 	fmt.Fprintln(out, "Go on from here")

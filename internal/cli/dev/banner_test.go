@@ -25,7 +25,7 @@ func TestBanner_ShowsNoKeyThatWasGiven(t *testing.T) {
 	require.Contains(t, out.String(), "Authorization: Bearer <your key>")
 }
 
-func TestBanner_ShowsTheKeyThatEverybodyKnows(t *testing.T) {
+func TestBanner_ShowsTheDefaultKey(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	banner(&out, withKey(host.DevKey+"=default:*"), host.Addresses{HTTP: "http://h"}, "")

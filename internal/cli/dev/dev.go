@@ -44,14 +44,14 @@ capitals) or in the --config file; flags beat environment beats file.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Load(cmd.Flags(), os.LookupEnv); err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			if err := o.host.Validate(); err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			log, err := obs.NewLogger(cmd.ErrOrStderr(), o.log.Level, o.log.Format)
 			if err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			if o.host.Log.Durability == host.DurabilitySync {
 				host.AddThreads()

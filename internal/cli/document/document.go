@@ -2,7 +2,6 @@
 package document
 
 import (
-	"fmt"
 	"io"
 	"os"
 
@@ -21,20 +20,20 @@ func Read(stdin io.Reader, name string) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name) //nolint:gosec // G304: the user names the file
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			return nil, exit.With(exit.Usage, err)
 		}
 		defer func() { _ = f.Close() }()
 		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, fmt.Errorf("%w: %s is a folder without a %s; want files or the folder of one pack", exit.ErrUsage, name, pack.File)
+			return nil, exit.Usagef("%s is a folder without a %s; want files or the folder of one pack", name, pack.File)
 		}
 		from = f
 	}
 	doc, err := io.ReadAll(io.LimitReader(from, maxDocument+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: read %s: %w", exit.ErrUsage, name, err)
+		return nil, exit.Usagef("read %s: %w", name, err)
 	}
 	if len(doc) > maxDocument {
-		return nil, fmt.Errorf("%w: %s exceeds the limit of %d bytes", exit.ErrUsage, name, maxDocument)
+		return nil, exit.Usagef("%s exceeds the limit of %d bytes", name, maxDocument)
 	}
 	return doc, nil
 }

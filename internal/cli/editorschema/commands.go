@@ -58,10 +58,10 @@ func References() []*cobra.Command {
 			for _, name := range Names(all) {
 				path := filepath.Join(args[0], filepath.FromSlash(name))
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: schemas are public
-					return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+					return exit.With(exit.Usage, err)
 				}
 				if err := os.WriteFile(path, all[name], 0o644); err != nil { //nolint:gosec // G306: schemas are public
-					return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+					return exit.With(exit.Usage, err)
 				}
 			}
 			return nil

@@ -73,7 +73,7 @@ func (at target) accept(ctx context.Context, out io.Writer, doc []byte) error {
 		defer files()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: --addr: %w", exit.ErrUsage, err)
+		return exit.Usagef("--addr: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
 	client := acceptorv1.NewAcceptorClient(conn)

@@ -32,7 +32,7 @@ func TestExitStatus_DependsOnTheError(t *testing.T) {
 	}{
 		"done":                   {nil, 0},
 		"accepted":               {judged(accept.Accepted), 0},
-		"a bad flag":             {fmt.Errorf("%w: --x", exit.ErrUsage), 2},
+		"a bad flag":             {exit.Usagef("--x"), 2},
 		"another error":          {errors.New("boom"), 1},
 		"invalid":                {judged(accept.Invalid), 6},
 		"gated":                  {judged(accept.Gated), 6},

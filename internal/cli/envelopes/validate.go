@@ -76,14 +76,14 @@ Exit status: 0 accepted; 1 rejected; 2 usage, or an unreadable file.`,
 func loadKindFiles(folder, packsDir string) (*kinds.Registry, error) {
 	files, err := packs.KindFiles(folder)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	registry, err := kinds.New(kinds.LintOff)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := registry.LoadDir(files); err != nil {
-		return nil, fmt.Errorf("%w: --kinds: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--kinds: %w", err)
 	}
 	// Requirements of packs are not checked, because there is no host.
 	all, err := packs.Load(packsDir, pack.Host{Any: true}, slog.New(slog.DiscardHandler))
@@ -92,7 +92,7 @@ func loadKindFiles(folder, packsDir string) (*kinds.Registry, error) {
 	}
 	for _, p := range all {
 		if _, err := registry.AddPack(p); err != nil {
-			return nil, fmt.Errorf("%w: --packs: %w", exit.ErrUsage, err)
+			return nil, exit.Usagef("--packs: %w", err)
 		}
 	}
 	return registry, nil

@@ -41,6 +41,12 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Is makes errors.Is(err, ErrUsage) true for every error with the status Usage.
+func (e *Error) Is(target error) bool { return target == ErrUsage && e.Status == Usage }
+
+// ErrUsage matches errors in arguments and in the files they name; see Usagef.
+var ErrUsage = With(Usage, errors.New("usage"))
+
 // With wraps an error with a status; nil stays nil.
 func With(status int, err error) error {
 	if err == nil {

@@ -81,7 +81,7 @@ func TestReport_PrintsCodeMessageAndHint(t *testing.T) {
 func TestReport_HasCodesForErrorsOfTheCommandLine(t *testing.T) {
 	t.Parallel()
 	for text, err := range map[string]error{
-		"error: usage: no such flag\n":    fmt.Errorf("%w: no such flag", exit.With(exit.Usage, errors.New("usage"))),
+		"error: usage: no such flag\n":    exit.With(exit.Usage, exit.Usagef("no such flag")),
 		"error: usage: --limit: want 1\n": exit.Usagef("--limit: want 1"),
 		"error: not_found: none\n":        exit.With(exit.NotFound, errors.New("none")),
 	} {
@@ -115,7 +115,7 @@ func TestReport_PrintsEachFaultOfAFile(t *testing.T) {
 		doc  map[string]any
 	}{
 		{
-			exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one, two))),
+			exit.With(exit.Usage, fmt.Errorf("--packs p: %w", errors.Join(one, two))),
 			"error: usage: --packs p: validation_error: pack a: x\n  host_capability_missing: pack b: y\n",
 			map[string]any{
 				"error":   "usage",
@@ -128,7 +128,7 @@ func TestReport_PrintsEachFaultOfAFile(t *testing.T) {
 			},
 		},
 		{
-			exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one))),
+			exit.With(exit.Usage, fmt.Errorf("--packs p: %w", errors.Join(one))),
 			"error: validation_error: pack a: x\n",
 			map[string]any{
 				"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
@@ -136,7 +136,7 @@ func TestReport_PrintsEachFaultOfAFile(t *testing.T) {
 		},
 		// Other errors that are joined with the fault are printed, too.
 		{
-			fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), errors.Join(fmt.Errorf("a.json: %w", one), errors.New("open b.json: denied"))),
+			exit.With(exit.Usage, errors.Join(fmt.Errorf("a.json: %w", one), errors.New("open b.json: denied"))),
 			"error: usage: a.json: validation_error: pack a: x\n  open b.json: denied\n",
 			map[string]any{
 				"error": "usage", "exit": 2.0, "message": "a.json: validation_error: pack a: x\nopen b.json: denied",
@@ -150,7 +150,7 @@ func TestReport_PrintsEachFaultOfAFile(t *testing.T) {
 			},
 		},
 		{
-			fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), one),
+			exit.With(exit.Usage, one),
 			"error: validation_error: pack a: x\n",
 			map[string]any{
 				"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},

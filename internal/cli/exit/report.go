@@ -100,7 +100,7 @@ func describe(err error) report {
 	case errors.Is(err, context.Canceled):
 		r.Error, r.Message = codeInterrupted, "stopped before the end"
 	case r.Exit == Usage:
-		r.Error, r.Message = codeUsage, strings.TrimPrefix(r.Message, string(codeUsage)+": ")
+		r.Error = codeUsage
 	case r.Exit == NotFound:
 		r.Error = codeNotFound
 	}
@@ -140,8 +140,7 @@ func mixed(err error) bool {
 		return next != nil && !isFault && mixed(next)
 	}
 	for _, part := range joined.Unwrap() {
-		_, isStatus := part.(*Error) //nolint:errorlint // such as ErrUsage
-		if len(fault.All(part)) == 0 && !isStatus || mixed(part) {
+		if len(fault.All(part)) == 0 || mixed(part) {
 			return true
 		}
 	}

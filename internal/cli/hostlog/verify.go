@@ -77,7 +77,7 @@ Exit status: 0 intact; 1 damaged; 5 no log.`,
 				err = o.nats.Validate()
 			}
 			if err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			p, err := s.Printer(cmd)
 			if err != nil {
@@ -143,7 +143,7 @@ func (o *logVerifyOptions) verify(ctx context.Context, stderr io.Writer) (*verif
 func (o *logVerifyOptions) openCold(ctx context.Context) (logverify.ReadCold, func(), error) {
 	path := filepath.Join(o.dataDir, "cold.db")
 	if _, err := os.Stat(path); o.nats.URL != "" || err != nil {
-		return nil, func() {}, nil //nolint:nilerr // runs that the log says are sealed are then reported as unread
+		return nil, func() {}, nil //nolint:nilerr // sealed runs of the log are then reported as unread
 	}
 	store, err := sqlite.Open(ctx, path)
 	if err != nil {
@@ -202,7 +202,7 @@ func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verified
 	}
 	key, err := o.key()
 	if err != nil {
-		return fmt.Errorf("%w: --audit-key-file: %w", exit.ErrUsage, err)
+		return exit.Usagef("--audit-key-file: %w", err)
 	}
 	if key == nil {
 		r.unaudited = "needs the key of the checkpoints; set --audit-key-file"

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/cli/serve"
 )
 
-// What settings lint says of a configuration file is what a host says when it starts with it.
+// settings lint reports what a host reports when it starts with the file.
 func TestSettings_ChecksAConfigurationAsTheHostDoes(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	gateway := []string{"serve", "gateway"}

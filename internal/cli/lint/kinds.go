@@ -91,7 +91,7 @@ func doubtful(doc []byte) []finding {
 	return out
 }
 
-// wrongSchema returns the places of what is wrong with a kind; why is the host's reason.
+// wrongSchema returns the problems of a kind with their places; why is the host's reason.
 func wrongSchema(kind string, doc []byte, why error) []finding {
 	var out []finding
 	if wrong := notASchema(kind, doc); wrong != nil {

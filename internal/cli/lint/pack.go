@@ -23,7 +23,7 @@ import (
 func lintPack(dir string, rules lint) ([]finding, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	defer func() { _ = root.Close() }()
 	host := packs.LintOffers()
@@ -59,14 +59,14 @@ func loadPacks(dir, kindsDir string) (loaded []*pack.Pack, found []finding, err 
 	loaded, notes, err := packs.Check(dir, packs.LintOffers())
 	if err != nil {
 		if len(fault.All(err)) == 0 {
-			return nil, nil, fmt.Errorf("%w: --packs %s: %w", exit.ErrUsage, dir, err)
+			return nil, nil, exit.Usagef("--packs %s: %w", dir, err)
 		}
 		return nil, packFindings(at, err), nil
 	}
 	found = noteFindings(at, notes)
 	known, err := kindSchemas(kindsDir, loaded)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, nil, exit.With(exit.Usage, err)
 	}
 	names := slices.Collect(maps.Keys(known))
 	for _, p := range loaded {

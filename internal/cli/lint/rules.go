@@ -2,7 +2,6 @@ package lint
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,7 +30,7 @@ func vendorsNamed(name string) ([]projection.Vendor, error) {
 	if v := projection.Vendor(name); slices.Contains(known, v) {
 		return []projection.Vendor{v}, nil
 	}
-	return nil, fmt.Errorf("%w: --vendor %q: want %s or one of %v", exit.ErrUsage, name, allVendors, known)
+	return nil, exit.Usagef("--vendor %q: want %s or one of %v", name, allVendors, known)
 }
 
 // schema returns the findings of one schema. A schema that does not compile is one, too.

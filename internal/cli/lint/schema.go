@@ -2,7 +2,6 @@
 package lint
 
 import (
-	"fmt"
 	"io"
 	"slices"
 
@@ -50,7 +49,7 @@ Exit status: 0 no findings, or warnings only; 1 findings; 2 usage, or an unreada
 		RunE: func(cmd *cobra.Command, files []string) error {
 			l, ok := map[string]schema.Level{"always": schema.LevelAlways, "strict": schema.LevelStrict}[level]
 			if !ok {
-				return fmt.Errorf("%w: --level %q: want always or strict", exit.ErrUsage, level)
+				return exit.Usagef("--level %q: want always or strict", level)
 			}
 			vendors, err := vendorsNamed(vendor)
 			if err != nil {

@@ -77,7 +77,7 @@ unreadable file, or a folder without definitions.`,
 				return err
 			}
 			if err := errors.Join(o.limits.Validate()...); err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			known, found, err := o.resources()
 			if err != nil {
@@ -150,7 +150,7 @@ func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command, known 
 	}
 	h, err := o.host(known)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	return func(_ context.Context, doc []byte) (found, warned []workflow.Problem, err error) {
 		r := h.Check(doc)
@@ -195,11 +195,11 @@ func (o *workflowOptions) resources() (known *resources, found []finding, err er
 	}
 	inKinds, err := kindFindings(o.kinds)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, nil, exit.With(exit.Usage, err)
 	}
 	library, wrong, err := (&packs.PromptOptions{Dir: o.prompts}).Check(loaded)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, nil, exit.With(exit.Usage, err)
 	}
 	inTemplates := templateFindings(func(folder string) string { return filepath.Join(o.packs, folder) }, wrong)
 	isError := func(f finding) bool { return !f.Warning }
@@ -304,7 +304,7 @@ func expandFolders(args []string) ([]string, error) {
 		}
 		files, err := workflowfolder.Files(name)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			return nil, exit.With(exit.Usage, err)
 		}
 		if len(files) == 0 {
 			return nil, exit.Usagef("%s has no *.json file; want files, or a folder of workflow definitions", name)

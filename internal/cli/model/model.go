@@ -51,7 +51,7 @@ dollars per million tokens; - means unknown.`,
 			}
 			c, err := models.LoadCatalogue(*overlay)
 			if err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			l := listing{AsOf: c.AsOf(), Digest: c.Digest(), Models: c.Entries(), Rules: c.Rules()}
 			if provider != "" {
@@ -128,11 +128,11 @@ Exit status: 0 found; 5 not in the catalogue, with suggestions.`,
 			}
 			provider, model, ok := strings.Cut(args[0], "/")
 			if !ok || provider == "" || model == "" {
-				return fmt.Errorf("%w: %q: want PROVIDER/MODEL, such as sample/sample-1", exit.ErrUsage, args[0])
+				return exit.Usagef("%q: want PROVIDER/MODEL, such as sample/sample-1", args[0])
 			}
 			c, err := models.LoadCatalogue(*overlay)
 			if err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			e, ok := c.Lookup(provider, model)
 			if !ok {
@@ -173,7 +173,7 @@ Exit status: 0 no differences; 1 differences; 2 usage, or an unreadable file.`,
 			}
 			before, after, err := compared(cmd.InOrStdin(), *overlay, files)
 			if err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			changes := append([]catalogue.Change{}, catalogue.Diff(before, after)...)
 			err = p.Value(changes, after.Digest(), func(w io.Writer) error { return printChanges(w, changes) })

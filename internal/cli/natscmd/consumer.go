@@ -53,7 +53,7 @@ func (o *natsConsumerOptions) command(use, short string, do func(natsperm.Consum
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			log, err := obs.NewLogger(cmd.ErrOrStderr(), "error", obs.FormatText)
 			if err != nil {
@@ -78,7 +78,7 @@ func (o *natsConsumerOptions) command(use, short string, do func(natsperm.Consum
 	return c
 }
 
-// check returns what is wrong with the flags.
+// check returns the errors of the flags.
 func (o *natsConsumerOptions) check(cmd *cobra.Command) error {
 	if err := config.Load(cmd.LocalFlags(), os.LookupEnv); err != nil {
 		return err

@@ -50,7 +50,7 @@ configuration. The host's account needs the exports listed in docs/streams.md.`,
 func (o natsCredsOptions) run(out io.Writer) error {
 	r, err := o.reader()
 	if err != nil {
-		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return exit.With(exit.Usage, err)
 	}
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -67,7 +67,7 @@ func (o natsCredsOptions) run(out io.Writer) error {
 	}
 	f, err := os.OpenFile(o.seedFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("%w: --seed-file: %w", exit.ErrUsage, err)
+		return exit.Usagef("--seed-file: %w", err)
 	}
 	_, err = f.Write(append(seed, '\n'))
 	if err := errors.Join(err, f.Close()); err != nil {

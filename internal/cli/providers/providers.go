@@ -79,7 +79,7 @@ Exit status: 0 the provider answers, also with a schema; 1 it does not; 2 usage.
 
 // open returns the test of a provider.
 func (o *testOptions) open(id string, later func(func())) (*test, error) {
-	usage := func(err error) error { return fmt.Errorf("%w: %w", exit.ErrUsage, err) }
+	usage := func(err error) error { return exit.With(exit.Usage, err) }
 	settings, err := o.Settings()
 	if err != nil {
 		return nil, usage(err)

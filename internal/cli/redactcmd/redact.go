@@ -99,15 +99,15 @@ Exit status: 0 nothing redacted; 1 something redacted.`,
 // scrubber returns the scrubber of a host with these settings.
 func (o *redactOptions) scrubber() (*redact.Scrubber, error) {
 	if !slices.Contains([]string{asAuto, asJSON, asText}, o.as) {
-		return nil, fmt.Errorf("%w: --as %q: want %s, %s or %s", exit.ErrUsage, o.as, asAuto, asJSON, asText)
+		return nil, exit.Usagef("--as %q: want %s, %s or %s", o.as, asAuto, asJSON, asText)
 	}
 	known, err := hostfile.ReadSecrets(o.secretsFile)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --secrets-file: %w", exit.ErrUsage, err)
+		return nil, exit.Usagef("--secrets-file: %w", err)
 	}
 	models := models.Options{SecretsOnly: true}
 	if err := models.CheckKeys(); err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	scrubber := redact.Compile(slices.Concat(models.Secrets(), known))
 	if o.shapes {
@@ -152,7 +152,7 @@ func redacted(s *redact.Scrubber, doc []byte, as string) (*redaction, error) {
 	cfg := redactor.DefaultConfig()
 	out, n, err := s.JSON(doc, strictjson.Limits{MaxBytes: cfg.MaxBytes, MaxDepth: cfg.MaxDepth})
 	if wrong, ok := errors.AsType[*strictjson.Error](err); ok {
-		return nil, fmt.Errorf("%w: byte %d: %s", exit.ErrUsage, wrong.Offset, wrong.Reason) // without the path: member names may be secret
+		return nil, exit.Usagef("byte %d: %s", wrong.Offset, wrong.Reason) // without the path: member names may be secret
 	}
 	if err != nil {
 		return nil, err

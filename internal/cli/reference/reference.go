@@ -30,7 +30,7 @@ func Command() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // G301: man pages are public
-				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			epoch := time.Unix(0, 0).UTC() // reproducible builds
 			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{

@@ -63,7 +63,7 @@ var templateFuncs = template.FuncMap{
 	"ne": func(a, b any) bool { c, err := compareValues(a, b); return err != nil || c != 0 },
 }
 
-// integer is a whole number of a document. It formats as a float where the verb wants one.
+// integer is a whole number of a document. It formats as a float if the verb requires one.
 type integer int64
 
 // Format implements fmt.Formatter.

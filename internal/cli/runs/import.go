@@ -26,7 +26,7 @@ type imported struct {
 	Events     int    `json:"events"`
 	// Outcome is valid, archived or unchanged; empty if the archive is damaged.
 	Outcome string `json:"outcome,omitempty"`
-	// Damage says what is wrong, and where.
+	// Damage is the problem and its place.
 	Damage string `json:"damage,omitempty"`
 }
 

@@ -16,7 +16,9 @@ func ownerCommand(s *session.Session) *cobra.Command {
 		Use:   "owner RUN",
 		Short: "Show which dispatcher owns a run, or why no dispatcher executes it",
 		Long: `Shows which dispatcher owns a run, since when and until when. If no dispatcher executes the
-run, shows the slot or limit that it waits for, or why it is quarantined. The state is one of:
+run, shows the slot or limit that it waits for, or why it is quarantined. "owner" is the id of a
+process, new at each of its starts, and "host" its machine or pod. "epoch" counts the claims of the
+run: each takeover and each restart of its execution is a new claim. The state is one of:
 
   none      no dispatcher owns the run
   owned     the dispatcher's lease is valid
@@ -42,7 +44,7 @@ run, shows the slot or limit that it waits for, or why it is quarantined. The st
 				}
 				epoch := ""
 				if o.Epoch > 0 {
-					epoch = fmt.Sprint(o.Epoch)
+					epoch = fmt.Sprintf("%d (claims of the run so far)", o.Epoch)
 				}
 				now := s.Now()
 				return render.Pairs(w, "owner", o.Owner, "host", o.Host, "epoch", epoch, "since", o.Since, "until", o.ExpiresAt,

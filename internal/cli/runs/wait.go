@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/show"
+	"waybill.dev/waybill/internal/lifecycle"
 )
 
 func waitCommand(s *session.Session) *cobra.Command {
@@ -91,8 +92,8 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 		switch {
 		case reached && ctx.Err() == nil && exit.Status(err) == exit.Unreachable: // it may restart
 			session.Notice(cmd, "reconnecting: %v", err)
-			if err := sleep(ctx, pause); err != nil {
-				return nil, err
+			if !lifecycle.Wait(ctx, pause) {
+				return nil, ctx.Err()
 			}
 			pause = min(2*pause, 15*time.Second)
 			continue
@@ -105,8 +106,8 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 			shown = o.progress(ctx, cmd, shown)
 		}
 		if page.RunStatus.Waiting() { // the host answers such polls immediately
-			if err := sleep(ctx, time.Second); err != nil {
-				return nil, err
+			if !lifecycle.Wait(ctx, time.Second) {
+				return nil, ctx.Err()
 			}
 		}
 	}
@@ -126,15 +127,4 @@ func (o *one) progress(ctx context.Context, cmd *cobra.Command, shown string) st
 		session.Notice(cmd, "%s", text)
 	}
 	return text
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

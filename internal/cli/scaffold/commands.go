@@ -59,8 +59,9 @@ func Workflow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "new ID",
 		Short: "Write a new workflow definition",
-		Long: `Writes a small workflow to ID.json: a node that calls a model, and an input. --kind makes the model
-answer with an envelope of a kind. An existing file is not overwritten.`,
+		Long: `Writes a small workflow to ID.json: a variable, a node that calls a model with it, and an edge that
+passes the answer to a second node. --kind makes the model answer with an envelope of a kind. An
+existing file is not overwritten.`,
 		Example: `  waybill workflow new summarise --dir workflows
   waybill workflow new triage --kind vendor.acme.ticket`,
 		Args: cobra.ExactArgs(1),

@@ -27,12 +27,14 @@ var workflowID = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,127}$`)
 // file is a file to write, by its path from the folder.
 type file struct{ path, text string }
 
-// workflowText is a workflow that calls a model. JSON has no comments: notes and descriptions explain it.
+// workflowText is a workflow of two nodes with a variable, an input port and an edge. JSON has no
+// comments: notes and descriptions explain it.
 func workflowText(id, kind, host string) string {
-	answer, contract := "", ""
+	answer, contract, summary := "", "", "string"
 	if kind != "" {
 		answer = "\n        \"envelopeType\": \"" + kind + "\","
 		contract = ",\n      \"envelopeContract\": { \"accepts\": [\"" + kind + "\"] }"
+		summary = "object"
 	}
 	return `{
   "$schema": "` + strings.TrimSuffix(host, "/") + `/schemas/workflow.schema.json",
@@ -45,15 +47,27 @@ func workflowText(id, kind, host string) string {
       "id": "ask",
       "typeId": "core.ai.callPrompt",
       "name": "Ask the model",
-      "notes": "{{text}} is replaced by the variable. Without provider and model, the host's default model is called.",
+      "notes": "{{text}} is replaced by the port text. Without provider and model, the host's default model is called.",
       "config": {` + answer + `
         "prompt": "Summarise this text:\n\n{{text}}",
         "maxTokens": 400
-      }` + contract + `
+      },
+      "inputs": { "text": { "type": "variable", "variableName": "text" } }` + contract + `
+    },
+    {
+      "id": "keep",
+      "typeId": "core.setVariable",
+      "name": "Keep the summary",
+      "notes": "Starts when ask has completed. The edge passes the output of ask to the port value.",
+      "config": { "name": "summary" }
     }
   ],
+  "edges": [
+    { "id": "ask-keep", "sourceNodeId": "ask", "sourceOutput": "output", "targetNodeId": "keep", "targetInput": "value" }
+  ],
   "variables": [
-    { "name": "text", "type": "string", "required": true, "description": "Text to summarise; an input of each run." }
+    { "name": "text", "type": "string", "required": true, "description": "Text to summarise; an input of each run." },
+    { "name": "summary", "type": "` + summary + `", "description": "Set by the node keep; an output of each run." }
   ]
 }
 `

@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/internal/cli/clitest"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/lint"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -61,6 +62,12 @@ func TestWorkflowNew_WritesAFileWithoutFindings(t *testing.T) {
 	file := filepath.Join(dir, "my-flow.json")
 	require.Equal(t, file+"\n", out)
 	checked(t, file)
+	doc, err := os.ReadFile(file)
+	require.NoError(t, err)
+	def, problems := workflow.Parse(doc)
+	require.Empty(t, problems)
+	require.Len(t, def.Edges, 1, "an example of an edge")
+	require.NotEmpty(t, def.Nodes[0].Inputs, "and of an input")
 	_, err = clitest.Run(t, Workflow(), "", "new", "other", "--dir", dir, "--kind", "vendor.acme.ticket")
 	require.NoError(t, err)
 	checked(t, filepath.Join(dir, "other.json"), "vendor.acme.ticket")

@@ -52,7 +52,7 @@ func startGateway(t *testing.T, at, grpcAddr, broker string, more ...string) (en
 	}
 }
 
-// A gateway whose NATS is not there lives and is not ready, and says so on the address
+// A gateway without a reachable NATS is alive and not ready, and reports that on the address
 // that probes ask.
 func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
 	t.Parallel()

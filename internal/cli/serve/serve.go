@@ -3,7 +3,6 @@
 package serve
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 
@@ -38,14 +37,14 @@ func Programs() []hostflags.Program {
 // prepare reads the settings from all their places, checks them and opens the log.
 func prepare(cmd *cobra.Command, o *hostflags.Log, validate func() error) (*slog.Logger, error) {
 	if err := config.Load(cmd.Flags(), os.LookupEnv); err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	if err := validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	log, err := obs.NewLogger(cmd.ErrOrStderr(), o.Level, o.Format)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	return log, nil
 }

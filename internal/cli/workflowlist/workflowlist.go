@@ -74,7 +74,7 @@ func List(s *session.Session) *cobra.Command {
 	return c
 }
 
-// origin says who registered a workflow: the caller's tenant, or the host, with the name of its file.
+// origin returns the source of a workflow: the caller's tenant, or a file of the host.
 func origin(w client.WorkflowSummary) string {
 	if w.File != "" {
 		return w.File

@@ -28,7 +28,7 @@ var keys = map[string]func(dir string, log *slog.Logger) (string, error){
 	},
 }
 
-// Whatever bit of a key or its sum flips, the host has the same key, and says which file it was.
+// After a flip of any bit of a key or its sum, the host has the same key, and names the file.
 func TestKeys_SurviveAFlippedBit(t *testing.T) {
 	t.Parallel()
 	for name, read := range keys {

@@ -40,7 +40,7 @@ func (o *Options) Open(scripts mock.Scripts, later func(func())) (*provider.Regi
 	}
 	reg, err := provider.NewRegistry(list...)
 	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	return reg, nil
 }
@@ -71,7 +71,7 @@ func (o *Options) Credentials() (*credential.Store, error) {
 	}
 	s, err := credential.Open(o.CredentialsDir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --credentials %s: %w", exit.ErrUsage, o.CredentialsDir, err)
+		return nil, exit.Usagef("--credentials %s: %w", o.CredentialsDir, err)
 	}
 	return s, nil
 }

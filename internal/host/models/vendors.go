@@ -52,7 +52,7 @@ type configured struct {
 	id, url string
 	vendor  *vendor // nil means a server of the operator
 	key     provider.Secret
-	// keyName says where the key is set, also if it is not.
+	// keyName returns the variable of the key, also if it is unset.
 	keyName  string
 	settings limit.Server
 	extras   outbound.Extras
@@ -197,7 +197,7 @@ func (o *Options) configured() ([]configured, error) {
 	return out, errors.Join(errs...)
 }
 
-// missingKey returns what is wrong with a vendor that has no key; empty otherwise.
+// missingKey returns the problem of a vendor without a key; empty otherwise.
 func (o *Options) missingKey(g configured) string {
 	if g.vendor == nil || g.url != "" || g.key != "" || o.CredentialsDir != "" || o.SecretsOnly || o.ValuesOnly || g.settings.Key != nil {
 		return ""

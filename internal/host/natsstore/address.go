@@ -81,7 +81,7 @@ func (o *Address) Dial(name string, log *slog.Logger) (*nats.Conn, error) {
 	if o.NKey != "" {
 		own, err := nats.NkeyOptionFromSeed(o.NKey)
 		if err != nil {
-			return nil, fmt.Errorf("--nats-nkey: %w: %w", exit.ErrUsage, err)
+			return nil, exit.Usagef("--nats-nkey: %w", err)
 		}
 		opts = append(opts, own)
 	}

@@ -52,7 +52,7 @@ type Stores struct {
 	RateUsage *notify.Hub
 	Assets    blob.Store
 	Seams     seamStores
-	// erasable are the stores from which a dispatcher erases runs, whichever service fills them.
+	// erasable are the stores from which a dispatcher erases runs; any service may fill them.
 	erasable erasable
 	Webhooks webhookStores
 	conns    []*nats.Conn

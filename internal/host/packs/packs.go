@@ -19,10 +19,10 @@ import (
 func Load(dir string, h pack.Host, log *slog.Logger, own ...pack.Source) ([]*pack.Pack, error) {
 	packs, notes, err := Check(dir, h, own...)
 	for _, n := range notes {
-		log.Warn("a part of a pack has no effect on this host, or is probably a mistake", "note", n.String())
+		log.Warn("a part of a pack has no effect on this host, or is a probable mistake", "note", n.String())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: --packs %s: %w", exit.ErrUsage, dir, err)
+		return nil, exit.Usagef("--packs %s: %w", dir, err)
 	}
 	return packs, nil
 }

@@ -40,7 +40,7 @@ func (o *PromptOptions) Validate() (errs []error) {
 func (o *PromptOptions) Config(packs []*pack.Pack, log *slog.Logger) (dispatcher.PromptConfig, error) {
 	library, found, err := o.Check(packs)
 	if err != nil {
-		return dispatcher.PromptConfig{}, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return dispatcher.PromptConfig{}, exit.With(exit.Usage, err)
 	}
 	var errs []error
 	for _, f := range found {
@@ -51,7 +51,7 @@ func (o *PromptOptions) Config(packs []*pack.Pack, log *slog.Logger) (dispatcher
 		errs = append(errs, fmt.Errorf("%s at %q: %s", f.source, f.Path, strings.TrimSpace(f.Message)))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return dispatcher.PromptConfig{}, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return dispatcher.PromptConfig{}, exit.With(exit.Usage, err)
 	}
 	return dispatcher.PromptConfig{Library: library, Observability: prompt.Observability(o.Observability)}, nil
 }

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"fmt"
 	"log/slog"
 
 	"google.golang.org/grpc"
@@ -78,7 +77,7 @@ func Connect(o *Options, log *slog.Logger, later func(func())) (Clients, *Watch,
 		}
 		conn, err := r.dial(o.to(r.service), later)
 		if err != nil {
-			return Clients{}, nil, fmt.Errorf("%w: --%s: %w", exit.ErrUsage, r.service, err)
+			return Clients{}, nil, exit.Usagef("--%s: %w", r.service, err)
 		}
 		watch.services = append(watch.services, newService(r.service, conn.ClientConnInterface))
 		if len(r.reads) == 0 {

@@ -228,16 +228,16 @@ func (o *Options) Runners(later func(func())) (tool.Runners, error) {
 	out := tool.Runners{}
 	servers, err := o.mcpConfigs(os.Environ())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	agents, err := o.a2aConfigs(os.Environ())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	if len(servers) > 0 {
 		r, err := mcp.New(servers...)
 		if err != nil {
-			return nil, fmt.Errorf("%w: --mcp-server: %w", exit.ErrUsage, err)
+			return nil, exit.Usagef("--mcp-server: %w", err)
 		}
 		later(r.Close)
 		out[node.TypeMCPCallTool] = r
@@ -245,7 +245,7 @@ func (o *Options) Runners(later func(func())) (tool.Runners, error) {
 	if len(agents) > 0 {
 		r, err := a2a.New(agents...)
 		if err != nil {
-			return nil, fmt.Errorf("%w: --a2a-agent: %w", exit.ErrUsage, err)
+			return nil, exit.Usagef("--a2a-agent: %w", err)
 		}
 		later(r.Close)
 		out[node.TypeA2ASendMessage] = r

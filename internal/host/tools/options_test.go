@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-func TestToolOptions_TellAllThatIsWrong(t *testing.T) { //nolint:paralleltest // sets the environment
+func TestToolOptions_ReportEveryProblem(t *testing.T) { //nolint:paralleltest // sets the environment
 	t.Setenv("WAYBILL_MCP_FILES_TOKEN", "hunter2 hunter2")
 	t.Setenv("WAYBILL_MCP_LOCAL_TOKEN", "hunter2-hunter2")
 	o := Options{

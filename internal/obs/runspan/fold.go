@@ -40,9 +40,9 @@ type node struct {
 	form string
 	// reasoning is the number of tokens that the model of the next call used to think; nil if unknown.
 	reasoning *int64
-	// answered is the last model call, until the next event says how its answer ended.
+	// answered is the last model call, until the next event has the end of its answer.
 	answered *modelCall
-	// said is what the log has of the next call.
+	// said is the logged data of the next call.
 	said answerText
 }
 

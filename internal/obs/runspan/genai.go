@@ -47,7 +47,7 @@ const (
 	providerAnthropic = "anthropic"
 )
 
-// Options complete what a fold knows.
+// Options complete the data of a fold.
 type Options struct {
 	// Definition is the definition that the run is pinned to; nil leaves out what only it has.
 	Definition Definition
@@ -57,7 +57,7 @@ type Options struct {
 	Content bool
 }
 
-// Definition has what events do not say about the nodes of a run.
+// Definition has data about the nodes of a run that events do not contain.
 type Definition interface {
 	// Model returns the model that a node requests; empty if unknown.
 	Model(nodeID string) (provider, model string)

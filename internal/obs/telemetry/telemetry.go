@@ -151,7 +151,7 @@ func (t *Telemetry) StopMetrics(ctx context.Context) error {
 	return p.Shutdown(ctx)
 }
 
-// Close exports what is left, until ctx ends.
+// Close exports pending data, until ctx ends.
 func (t *Telemetry) Close(ctx context.Context) error {
 	errs := []error{t.StopMetrics(ctx)}
 	if t.Spans != nil {

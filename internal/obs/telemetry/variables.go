@@ -39,7 +39,7 @@ const (
 type bounds struct{ least, most int }
 
 const (
-	// maxNumber is the largest number that the specification wants to be supported.
+	// maxNumber is the largest number that the specification requires.
 	maxNumber = math.MaxInt32
 	// maxQueue limits queues and batches: the SDK reserves their memory at the start.
 	maxQueue = 1 << 20
@@ -118,13 +118,13 @@ var perSignal = []string{
 	"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY",
 }
 
-// variables reads the environment, and collects what is wrong with it. An empty variable counts as
+// variables reads the environment, and collects its errors. An empty variable counts as
 // unset, as the specification demands.
 type variables struct {
 	lookup   func(string) (string, bool)
 	errs     []error
 	warnings []string
-	// disabled is true if no signal is exported whatever the other settings are.
+	// disabled is true if no signal is exported, regardless of other settings.
 	disabled bool
 	// exported are the signals that are exported, unless disabled.
 	exported map[signal]bool
@@ -161,7 +161,7 @@ func (v *variables) get(name string) string {
 func (v *variables) refuse(name, format string, args ...any) {
 	err := fmt.Errorf("environment "+name+": "+format, args...)
 	switch {
-	case v.disabled && name == varPropagators: // they apply nevertheless, says the specification
+	case v.disabled && name == varPropagators: // the specification applies them nevertheless
 		v.warnings = append(v.warnings, err.Error()+"; used instead: tracecontext")
 	case v.disabled:
 	case v.applies(name):

@@ -78,7 +78,7 @@ func (e *Exporter) Wants(rec *wire.RunRecord) bool {
 // Content reports whether spans have the texts of model calls.
 func (e *Exporter) Content() bool { return e.cfg.Content }
 
-// under returns a context with a remote parent; ctx itself if there is none.
+// under returns a context with a remote parent; ctx itself without one.
 func under(ctx context.Context, id runspan.TraceID, parent runspan.SpanID, sampled bool) context.Context {
 	if parent == (runspan.SpanID{}) {
 		return ctx
@@ -108,7 +108,7 @@ func (e *Exporter) Ended(spans []*runspan.Span) {
 	}
 }
 
-// Accepted exports the span of an accept, if the sampler wants it. sampled is the flag of its parent.
+// Accepted exports the span of an accept, if the sampler selects it. sampled is the flag of its parent.
 func (e *Exporter) Accepted(s *runspan.Span, sampled bool) { e.export(s, sampled, false) }
 
 // export exports a span. decided: its run is exported.

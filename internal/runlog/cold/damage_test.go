@@ -117,7 +117,7 @@ type refusing struct {
 
 func (l refusing) Seal(ctx context.Context, run subject.Run, head frame.Head, pos []uint64) error {
 	if run.RunID == l.run {
-		return runlog.ErrPermanent
+		return runlog.ErrRemovalDenied
 	}
 	return l.Log.Seal(ctx, run, head, pos)
 }
@@ -136,7 +136,7 @@ func TestSealer_GoesOnAfterARunThatCannotBeFinished(t *testing.T) {
 			continue
 		}
 		err := r.sealer(refusing{r.hot, "a"}, r.store, pastAll).Sweep(t.Context())
-		require.ErrorIs(t, err, runlog.ErrPermanent)
+		require.ErrorIs(t, err, runlog.ErrRemovalDenied)
 		require.True(t, r.sealed(t, run))
 		r.same(t, run)
 	}

@@ -58,7 +58,7 @@ func (f *Faults) unboundedErasure(run subject.Run) {
 		"tenant", run.Tenant, "run_id", run.RunID)
 }
 
-// Warnings returns what an operator must know. They name no tenant and no run.
+// Warnings returns problems that an operator must solve. They name no tenant and no run.
 func (f *Faults) Warnings() (out []string) {
 	if n := f.runs.Load(); n > 0 {
 		out = append(out, fmt.Sprintf("sealed runs that cannot be read from the cold store: %d", n))

@@ -12,7 +12,7 @@ import (
 // Incomplete is a store that lacks sealed runs of the log, because its file was lost or replaced. It is
 // not written: what it got would be lost when the file is restored. So erasures of sealed runs wait.
 type Incomplete struct {
-	// Store has the other runs; nil if there is none.
+	// Store has the other runs; nil without a store.
 	Store
 }
 

@@ -150,7 +150,7 @@ func last(ctx context.Context, from Reader, run subject.Run) (*frame.Frame, erro
 	return frames[len(frames)-1], nil
 }
 
-// failure converts an error of the store for a run that the log says is sealed.
+// failure converts an error of the store for a run that is sealed in the log.
 func (l *Log) failure(ctx context.Context, run subject.Run, err error) error {
 	switch {
 	case errors.Is(err, ErrNotFound):

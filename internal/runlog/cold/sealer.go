@@ -91,7 +91,7 @@ func (s *Sealer) Pause() (resume func()) {
 	return s.turn.Unlock
 }
 
-// Forget makes the next sweep look at all runs again, because another process may have sealed some since.
+// Forget makes the next sweep check all runs again, because another process may have sealed some since.
 func (s *Sealer) Forget() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -125,7 +125,7 @@ func (s *Sealer) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Warnings returns what an operator must know.
+// Warnings returns problems that an operator must solve.
 func (s *Sealer) Warnings() (out []string) {
 	if s.failing.Load() {
 		out = append(out, "ended runs are not sealed, or stay in the run log: the cold store, the run log or a reader of it fails; the host's log has the reason")
@@ -140,7 +140,7 @@ func (s *Sealer) Warnings() (out []string) {
 }
 
 // Sweep seals all runs whose hot window is over, and removes frames of sealed runs from the log. It first
-// finishes what an earlier process has begun. Errors: runlog.ErrUnavailable, runlog.ErrPermanent.
+// finishes what an earlier process has begun. Errors: runlog.ErrUnavailable, runlog.ErrRemovalDenied.
 func (s *Sealer) Sweep(ctx context.Context) error {
 	if err := s.whole(ctx); err != nil {
 		if errors.Is(err, ErrLacking) {
@@ -408,7 +408,7 @@ func (s *Sealer) encode(ctx context.Context, run subject.Run) (*Object, error) {
 
 // mark reads the object of a run back, and marks the run as sealed in the log. It may be repeated. It
 // returns nil if the run was erased. Errors: ErrNotFound if the run has no object, frame.ErrDamaged if
-// the object is damaged, runlog.ErrUnavailable, runlog.ErrPermanent.
+// the object is damaged, runlog.ErrUnavailable, runlog.ErrRemovalDenied.
 func (s *Sealer) mark(ctx context.Context, run subject.Run) (*leaving, error) {
 	d := s.deps
 	var (

@@ -22,7 +22,7 @@ const maxMarkTries = 8
 // Mark marks a run as erased; see runlog.Eraser.
 func (l *Log) Mark(ctx context.Context, run subject.Run, why frame.Cause) (marked bool, err error) {
 	if !natslink.Erasable(l.leader) {
-		return false, runlog.ErrPermanent
+		return false, runlog.ErrRemovalDenied
 	}
 	for range maxMarkTries {
 		if marked, err = l.tryMark(ctx, run, why); !errors.Is(err, runlog.ErrConflict) {
@@ -75,7 +75,7 @@ func damaged(raws []*js.RawStreamMsg) bool {
 	return false
 }
 
-// raw reads the messages of a run from the leader, whatever their content.
+// raw reads the messages of a run from the leader without parsing them.
 func (l *Log) raw(ctx context.Context, run subject.Run) (out []*js.RawStreamMsg, err error) {
 	for next := uint64(1); ; {
 		m, err := l.getOfLeader(ctx, next, run.All())
@@ -138,7 +138,7 @@ func (l *Log) remove(ctx context.Context, run subject.Run, positions []uint64, b
 		err := l.link.Ask(ctx, func(ctx context.Context) error { return by(ctx, l.leader, pos) })
 		switch {
 		case errors.Is(err, natslink.ErrDenied):
-			return fmt.Errorf("%w: %w", runlog.ErrPermanent, err)
+			return fmt.Errorf("%w: %w", runlog.ErrRemovalDenied, err)
 		case err != nil:
 			return fmt.Errorf("%w: remove the frames of run %s: %w", runlog.ErrUnavailable, run.RunID, err)
 		}

@@ -126,7 +126,7 @@ func TestMark_FailsOnALogOfAnEarlierBuild(t *testing.T) {
 	require.NoError(t, err)
 	run := whole(t, log, "r", "x", 1)
 	_, err = log.Mark(t.Context(), run, frame.Requested)
-	require.ErrorIs(t, err, runlog.ErrPermanent)
+	require.ErrorIs(t, err, runlog.ErrRemovalDenied)
 	frames, err := log.Run(t.Context(), run)
 	require.NoError(t, err)
 	require.Len(t, frames, 3)

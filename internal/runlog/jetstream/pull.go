@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/internal/natslink"
 )
 
-// puller requests messages of a pull consumer, no more than its caller wants: the client's own
+// puller requests messages of a pull consumer, no more than its caller requests: the client's own
 // iterators fetch ahead of their reader, and a run that waits in one dispatcher's memory while
 // another has a free slot is late, and can lapse there.
 //
@@ -119,7 +119,7 @@ func (p *puller) next(ctx context.Context) (*nats.Msg, error) {
 	return nil, ctx.Err()
 }
 
-// request requests what is wanted and not in flight, in large steps unless nothing is in flight.
+// request requests the missing messages that are not in flight, in large steps unless nothing is in flight.
 // wait is the time until the next check.
 func (p *puller) request() (wait time.Duration, err error) {
 	p.mu.Lock()

@@ -87,7 +87,7 @@ func (q *Queue) Depth(ctx context.Context) (runlog.Depth, error) {
 	if err != nil {
 		return runlog.Depth{}, fmt.Errorf("%w: ask the dispatch queue: %w", runlog.ErrUnavailable, err)
 	}
-	return runlog.Depth{Waiting: int(i.NumPending), Held: i.NumAckPending, Fetched: q.pull.fetched(), HandedOut: i.Delivered.Consumer, Delivered: i.Delivered.Stream}, nil //nolint:gosec // G115: no log has as many
+	return runlog.Depth{Waiting: int(i.NumPending), InDelivery: i.NumAckPending, Fetched: q.pull.fetched(), HandedOut: i.Delivered.Consumer, Delivered: i.Delivered.Stream}, nil //nolint:gosec // G115: no log has as many
 }
 
 func nextError(ctx context.Context, err error) error {

@@ -57,7 +57,7 @@ func (l *Log) Ended(
 // Seal marks a run as sealed; see runlog.Sealer.
 func (l *Log) Seal(ctx context.Context, run subject.Run, head frame.Head, positions []uint64) error {
 	if !natslink.Erasable(l.leader) {
-		return runlog.ErrPermanent
+		return runlog.ErrRemovalDenied
 	}
 	_, err := l.Append(ctx, frame.NewSeal(run, head, positions), head.Pos)
 	if errors.Is(err, runlog.ErrSealed) { // by an earlier attempt, or by another process

@@ -46,7 +46,7 @@ func (l *Log) Close() {}
 func (l *Log) Depth(context.Context) (runlog.Depth, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return runlog.Depth{Waiting: len(l.ready), Held: len(l.held), HandedOut: l.handed, Delivered: l.delivered}, nil
+	return runlog.Depth{Waiting: len(l.ready), InDelivery: len(l.held), HandedOut: l.handed, Delivered: l.delivered}, nil
 }
 
 func (l *Log) take() (runlog.Delivery, <-chan struct{}) {

@@ -90,7 +90,7 @@ func queueCounts(t *testing.T, l Full) {
 		require.EventuallyWithT(t, func(c *assert.CollectT) { // an Ack is asynchronous
 			d, err := l.Depth(t.Context())
 			assert.NoError(c, err)
-			assert.Equal(c, total, d.Waiting+d.Held)
+			assert.Equal(c, total, d.Waiting+d.InDelivery)
 			assert.GreaterOrEqual(c, d.HandedOut, handedOut, "those that a client has fetched ahead count")
 		}, patience, time.Millisecond)
 	}

@@ -26,7 +26,7 @@ type idCache struct {
 
 type cachedRun struct {
 	head frame.Head
-	// info is what the run's record says; its Head is not kept current.
+	// info is from the run's record; its Head is not kept current.
 	info RunInfo
 	ids  map[string]struct{}
 	// stale: the log has newer frames, or may have.

@@ -33,7 +33,7 @@ func worked(page string) map[string][]block {
 	return out
 }
 
-// asked are the further members of a request, as the page writes them.
+// asked are the further members of a request, as on the page.
 type asked struct {
 	Accepts          []string        `json:"accepts"`
 	EnvelopesPerTurn *accept.Counter `json:"envelopesPerTurn"`

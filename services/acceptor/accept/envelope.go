@@ -55,7 +55,7 @@ type Request struct {
 	Mode RefusalMode
 	// Boundary is the trust of the run as a whole; empty means trusted.
 	Boundary wire.Trust
-	// Registration says whose secrets must be registered with the redactor before
+	// Registration lists whose secrets must be registered with the redactor before
 	// anything is accepted (OpenWOP envelope contract §11).
 	Registration wire.Registration
 	// Untrusted overrides the envelope's own tag: the caller did not track the taint

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// matchLengths returns the lengths of the strings that match a pattern. A pattern that the parser does not know,
+// matchLengths returns the lengths of the strings that match a pattern. A pattern that the parser does not support,
 // for example one that looks ahead, has any length.
 func matchLengths(pattern string) interval {
 	re, err := syntax.Parse(pattern, syntax.Perl)

@@ -130,7 +130,7 @@ type RunInfo struct {
 	// External: an executor outside this host executes the run. It may not track the
 	// taint of the envelopes it submits.
 	External bool
-	// Registration says whose secrets must be registered with the redactor.
+	// Registration lists whose secrets must be registered with the redactor.
 	Registration wire.Registration
 	// Ended: nothing more is recorded. Recorded outcomes can be looked up.
 	Ended bool

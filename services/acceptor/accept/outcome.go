@@ -109,7 +109,7 @@ type Acceptance struct {
 	RecordedEventIDs []string       `json:"recordedEventIds"`
 	EnvelopeID       string         `json:"envelopeId"`
 	NormalizedMeta   NormalizedMeta `json:"normalizedMeta"`
-	// RedactionCount and RedactedPayload are set if the request wants a report.
+	// RedactionCount and RedactedPayload are set if the request includes a report.
 	RedactionCount  *int            `json:"redactionCount,omitempty"`
 	RedactedPayload json.RawMessage `json:"redactedPayload,omitempty"`
 }

@@ -43,7 +43,7 @@ func (w twin) agree(t testing.TB, what string, doc []byte) bool {
 		MaxBytes: accept.MaxPayloadBytes,
 		MaxDepth: accept.MaxPayloadDepth,
 	}) != nil {
-		return true // too deep or too large for a host, of which a schema says nothing
+		return true // too deep or too large for a host; a schema has no such limit
 	}
 	if slices.ContainsFunc(want, func(v schema.Violation) bool {
 		return v.Keyword == schema.KeywordBudget || v.Keyword == schema.KeywordNumber && strings.HasPrefix(v.InstancePath, "/payload")

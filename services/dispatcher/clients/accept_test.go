@@ -50,7 +50,7 @@ func accept(t *testing.T, res *acceptorv1.AcceptResponse) (*answering, engine.Ac
 	return client, got, err
 }
 
-func TestAccept_HandsOnWhatPrecedesAndWhatWasRecordedOfIt(t *testing.T) {
+func TestAccept_SendsAndReturnsPrecedingEvents(t *testing.T) {
 	t.Parallel()
 	client, got, err := accept(t, &acceptorv1.AcceptResponse{
 		Preceding: [][]byte{placed(t, wire.EventProviderUsage, 5)}, Events: [][]byte{placed(t, wire.EventArtifactCreated, 6)},
@@ -67,7 +67,7 @@ func TestAccept_HandsOnWhatPrecedesAndWhatWasRecordedOfIt(t *testing.T) {
 }
 
 // An acceptor of an older release ignores unknown fields.
-func TestAccept_HearsThatNothingWasTakenAlong(t *testing.T) {
+func TestAccept_WithAnOlderAcceptorPrecedingIsEmpty(t *testing.T) {
 	t.Parallel()
 	_, got, err := accept(t, &acceptorv1.AcceptResponse{Events: [][]byte{
 		placed(t, wire.EventArtifactCreated, 5), placed(t, wire.EventLogAppended, 6),

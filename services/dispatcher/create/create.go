@@ -331,7 +331,8 @@ func (s *Starter) appendStart(ctx context.Context, req Request, rec *wire.RunRec
 	return Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}, nil
 }
 
-func digestMismatch() error {
+// errKeyReused is the answer to another request with the same Idempotency-Key.
+func errKeyReused() error {
 	return fault.New(fault.IdempotencyKeyMismatch, "this Idempotency-Key was used with another request; use a new key for a new request")
 }
 
@@ -358,7 +359,7 @@ func (s *Starter) findRepeated(ctx context.Context, req Request) (Created, error
 		return Created{}, err
 	}
 	if first.RequestDigest != req.Digest {
-		return Created{}, digestMismatch()
+		return Created{}, errKeyReused()
 	}
 	return Created{RunID: first.RunID, WorkflowID: first.WorkflowID, Replayed: true}, nil
 }

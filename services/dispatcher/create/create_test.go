@@ -283,7 +283,7 @@ func TestStart_RacersWithOneKeyMakeOneRun(t *testing.T) {
 	require.Len(t, r.log.Frames(), 1)
 }
 
-func TestStart_AnUnavailableLogIsToldAndARetryIsSafe(t *testing.T) {
+func TestStart_ReportsAnUnavailableLogAndARetryIsSafe(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.log.FailNext(errors.New("disk full"))
@@ -369,7 +369,7 @@ func TestDedup_AReplayNeitherClaimsNorGivesBack(t *testing.T) {
 	require.True(t, again.Replayed)
 }
 
-func TestStart_WritesDownHowLongTheRunMayTake(t *testing.T) {
+func TestStart_RecordsTheTimeoutOfTheRun(t *testing.T) {
 	t.Parallel()
 	for configurable, want := range map[string]int64{
 		``:                        0,
@@ -387,7 +387,7 @@ func TestStart_WritesDownHowLongTheRunMayTake(t *testing.T) {
 	}
 }
 
-func TestStart_WritesDownHowManyNodesTheRunMayExecute(t *testing.T) {
+func TestStart_RecordsTheNodeLimitOfTheRun(t *testing.T) {
 	t.Parallel()
 	for configurable, want := range map[string]int{``: 100, `{"recursionLimit":7.0}`: 7, `{"recursionLimit":1e30}`: 100} {
 		r := newRig(t)

@@ -93,7 +93,7 @@ func (s *Starter) forkResult(ctx context.Context, c Created, req Fork, err error
 		return Forked{}, err
 	}
 	if rec.Fork == nil {
-		return Forked{}, digestMismatch()
+		return Forked{}, errKeyReused()
 	}
 	out.Fork = *rec.Fork
 	return out, nil

@@ -208,7 +208,7 @@ func (l trimmed) First(context.Context, subject.Run) (*frame.Frame, error) {
 	return nil, runlog.ErrNotFound
 }
 
-func TestFork_SaysWhatIsNoLongerKept(t *testing.T) {
+func TestFork_ReportsErasedHistory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	recorded(t, r, subject.End, wire.RunRecord{}, 3)

@@ -138,7 +138,7 @@ func TestEraseTenant_IsCompletedByARepetition(t *testing.T) {
 }
 
 // Another tenant registers a document while the tenant's other documents are erased.
-func TestEraseTenant_KeepsADocumentRegisteredMeanwhile(t *testing.T) {
+func TestEraseTenant_KeepsADocumentRegisteredConcurrently(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
 	r := definition.New(store)

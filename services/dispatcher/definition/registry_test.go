@@ -59,7 +59,7 @@ func TestPut_OfAnOlderVersionMakesItCurrentAndCreatesNothing(t *testing.T) {
 	require.Equal(t, first.Digest, ref.Digest)
 }
 
-func TestByDigest_FindsWhatAnIdNoLongerStandsFor(t *testing.T) {
+func TestByDigest_FindsReplacedVersions(t *testing.T) {
 	t.Parallel()
 	r := definition.New(memory.New())
 	first := put(t, r, "acme", "wf", "1", "one")
@@ -72,7 +72,7 @@ func TestByDigest_FindsWhatAnIdNoLongerStandsFor(t *testing.T) {
 	require.Equal(t, "1", pinned.Def.Version)
 }
 
-func TestGet_ShowsATenantItsOwnAndEverybodys(t *testing.T) {
+func TestGet_FindsOwnAndSharedDefinitions(t *testing.T) {
 	t.Parallel()
 	r := definition.New(memory.New())
 	put(t, r, "", "shared", "1", "everybody's")

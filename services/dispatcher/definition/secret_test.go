@@ -25,7 +25,7 @@ func TestHoldsSecret_NamesThePlacesAndNotWhatStandsThere(t *testing.T) {
 	require.NotContains(t, string(f.Envelope()), "hunter2")
 }
 
-func TestHoldsSecret_TellsNothingOfWhatItCannotRead(t *testing.T) {
+func TestHoldsSecret_RevealsNothingOfUnreadableDocuments(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, fault.ValidationError, fault.CodeOf(definition.NewSecretFault([]byte("{"), []byte("{}"))))
 	require.ErrorContains(t, definition.NewSecretFault([]byte(`{"a":[1]}`), []byte(`{"a":[]}`)), "/a: ")

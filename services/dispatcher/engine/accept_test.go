@@ -115,7 +115,7 @@ func TestAccept_AppendsACallInTwoFrames(t *testing.T) {
 
 // Preceding events that the acceptor does not record are recorded with the node's next events,
 // once.
-func TestAccept_TellsLaterWhatWasNotTakenAlong(t *testing.T) {
+func TestAccept_RecordsUnusedPrecedingEventsLater(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer func(ctx context.Context, log runlog.Log, of subject.Run, head frame.Head) (engine.Accepted, error)
@@ -149,7 +149,7 @@ func TestAccept_TellsLaterWhatWasNotTakenAlong(t *testing.T) {
 
 // Events that may not precede an envelope, or that another envelope caused, get a frame of their
 // own before the envelope's.
-func TestAccept_RecordsApartWhatTheAcceptorDoesNotTake(t *testing.T) {
+func TestAccept_AppendsOtherEventsBeforeTheEnvelope(t *testing.T) {
 	t.Parallel()
 	caused := ofCall(wire.EventProviderUsage)
 	caused[0].CausationID = "another"
@@ -179,7 +179,7 @@ func TestAccept_RecordsApartWhatTheAcceptorDoesNotTake(t *testing.T) {
 
 // If both exceed the log's limit together, or the acceptor rejects the preceding events, each gets
 // its own frame.
-func TestAccept_RecordsApartWhatIsTooLargeTogether(t *testing.T) {
+func TestAccept_UsesTwoFramesIfOneIsTooLarge(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []*fault.Error{
 		fault.New(fault.PayloadTooLarge, "not that"),
@@ -202,7 +202,7 @@ func TestAccept_RecordsApartWhatIsTooLargeTogether(t *testing.T) {
 
 // If the acceptor rejects the request itself, the envelope is not submitted again without its
 // preceding events, and the model is not called again. The call is recorded.
-func TestAccept_HandsInOnceWhatTheAcceptorRefuses(t *testing.T) {
+func TestAccept_SubmitsARejectedEnvelopeOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
 	asked := 0
@@ -221,7 +221,7 @@ func TestAccept_HandsInOnceWhatTheAcceptorRefuses(t *testing.T) {
 }
 
 // If the log accepts the envelope in no form, the node fails and its call is recorded.
-func TestAccept_TellsTheCallWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
+func TestAccept_RecordsTheCallOfARejectedEnvelope(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
 	r.acceptor = acceptor(func(context.Context, subject.Run, frame.Head, model.AcceptRequest) (engine.Accepted, error) {
@@ -236,7 +236,7 @@ func TestAccept_TellsTheCallWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
 
 // If the acceptor is unreachable, or its answer is lost, the call is recorded once, whether or not
 // the acceptor appended. A second model call is recorded, too.
-func TestAccept_TellsACallOnceWhereverTheAcceptorIsLost(t *testing.T) {
+func TestAccept_RecordsACallOnceDespiteALostAcceptor(t *testing.T) {
 	t.Parallel()
 	lost := fault.New(fault.ServiceUnavailable, "the acceptor cannot be reached")
 	for name, tc := range map[string]struct {
@@ -313,7 +313,7 @@ func TestAccept_FencesAnAppendThatComesLate(t *testing.T) {
 }
 
 // An outcome that was recorded before gets no preceding events, at any place in the log.
-func TestAccept_TellsTheCallWhoseOutcomeIsRecalled(t *testing.T) {
+func TestAccept_RecordsTheCallOfARecalledOutcome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
 	var before engine.Accepted
@@ -362,7 +362,7 @@ func TestAccept_TagsWhatTheAcceptorAppends(t *testing.T) {
 }
 
 // The session appends the events of a masked run, because the acceptor does not mask.
-func TestAccept_RecordsApartWhatAMaskedRunHasToTell(t *testing.T) {
+func TestAccept_AppendsTheEventsOfAMaskedRunItself(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil, nil)
 	v, err := cleartext.New(kvmemory.New(), []byte(strings.Repeat("k", 32)))

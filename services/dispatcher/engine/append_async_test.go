@@ -129,7 +129,7 @@ func diskRig(t *testing.T, nodes string, edges ...string) (rigged *rig, disk *di
 const edgeAB = `{"id":"e","sourceNodeId":"a","targetNodeId":"b"}`
 
 // A model call starts once no other dispatcher can make it, before the fsync.
-func TestExecute_AModelIsAskedBesideTheSync(t *testing.T) {
+func TestExecute_AModelCallStartsBeforeTheSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, d, a := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", node.TypeStructuredOutput, "{}"), edgeAB)
@@ -156,7 +156,7 @@ func TestExecute_AnyOtherEffectWaitsForTheSync(t *testing.T) {
 
 // The wake of a sleeping run depends on its log, so the log is fsynced before the run leaves the
 // queue.
-func TestExecute_ARunSleepsWhenItsLogIsOnTheDisk(t *testing.T) {
+func TestExecute_SyncsTheLogBeforeARunSleeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, d, _ := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", "core.delay", `{"ms":60000}`), edgeAB)
@@ -168,7 +168,7 @@ func TestExecute_ARunSleepsWhenItsLogIsOnTheDisk(t *testing.T) {
 }
 
 // If the fsync fails, the run is delivered again instead of waiting for a wake.
-func TestExecute_ARunWhoseLogCannotBeKeptIsHandedOutAgain(t *testing.T) {
+func TestExecute_ARunWhoseSyncFailsIsRedelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, d, _ := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", "core.delay", `{"ms":60000}`), edgeAB)
@@ -182,7 +182,7 @@ func TestExecute_ARunWhoseLogCannotBeKeptIsHandedOutAgain(t *testing.T) {
 }
 
 // The result of a tool is fsynced before the next model call, so that the tool is not called again.
-func TestExecute_TheEndOfAnyOtherEffectIsOnTheDiskBeforeAModelIsAsked(t *testing.T) {
+func TestExecute_AToolResultIsSyncedBeforeTheNextModelCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		nodes := nodeJSON("a", node.TypeSideEffect, "{}") + "," + nodeJSON("b", node.TypeCallPrompt, "{}")
@@ -194,7 +194,7 @@ func TestExecute_TheEndOfAnyOtherEffectIsOnTheDiskBeforeAModelIsAsked(t *testing
 
 // The power fails during a model call whose start is not on the disk. The next dispatcher continues
 // from the disk and calls the model again, and the run completes.
-func TestExecute_APowerCutBesideAQuestionHasItAskedAgain(t *testing.T) {
+func TestExecute_APowerCutDuringAModelCallRepeatsTheCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		nodes := nodeJSON("a", node.TypeCallPrompt, "{}") + "," + nodeJSON("b", node.TypeCallPrompt, "{}")

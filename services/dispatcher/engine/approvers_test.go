@@ -21,7 +21,7 @@ func answers(value, principal string, groups ...string) engine.Answer {
 
 // OpenWOP host contract §6.3; RFC 0104: the log records the groups of the person who decided, so
 // that another executor and a replay need not look them up.
-func TestResolve_KeepsByWhatSomebodyCould(t *testing.T) {
+func TestResolve_RecordsTheGroupsOfTheResponder(t *testing.T) {
 	t.Parallel()
 	two := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approverGroupRefs":["ops"]}`))
 	r := newRig(t, two, nil)
@@ -47,7 +47,7 @@ func TestResolve_KeepsByWhatSomebodyCould(t *testing.T) {
 }
 
 // A token has no groups and no principal: it cannot answer a gate that names its approvers.
-func TestResolve_ByTokenIsNobodyThatAGateNames(t *testing.T) {
+func TestResolve_RejectsATokenIfTheGateNamesApprovers(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]fault.Code{
 		`"approverGroupRefs":["ops"]`:                         fault.AuthElevationRequired,
@@ -68,7 +68,7 @@ func TestResolve_ByTokenIsNobodyThatAGateNames(t *testing.T) {
 
 // OpenWOP host contract §6.3: an override that is one vote of several is recorded immediately, with
 // its vote. A replay has both events again.
-func TestResolve_TellsAnOverrideThatDecidesNothingYet(t *testing.T) {
+func TestResolve_RecordsAnOverrideThatIsOneVoteOfSeveral(t *testing.T) {
 	t.Parallel()
 	two := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approversList":["ada","bob"],"override":{"requiredRole":"chief"}}`))
 	r := newRig(t, two, nil)

@@ -54,7 +54,7 @@ func chunk(nodeID string) wire.Draft {
 
 // The events and results of effects that arrive during an append share the next frame: a wide run
 // does not fsync once per effect.
-func TestExecute_AppendsTogetherWhatIsReadyTogether(t *testing.T) {
+func TestExecute_AppendsConcurrentResultsInOneFrame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, nil)
@@ -76,7 +76,7 @@ func TestExecute_AppendsTogetherWhatIsReadyTogether(t *testing.T) {
 }
 
 // An effect whose drafts were recorded finds them in the log, also after frames of another writer.
-func TestExecute_TellsTogetherAfterSomebodyElse(t *testing.T) {
+func TestExecute_FindsItsDraftsBehindFramesOfAnotherWriter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, nil)
@@ -130,7 +130,7 @@ func (u *unreachable) Append(ctx context.Context, f *frame.Frame, after uint64) 
 
 // An event whose append failed keeps its sequence: the events that the acceptor records for another
 // node get later ones.
-func TestExecute_AcceptsBehindWhatCouldNotBeAppended(t *testing.T) {
+func TestExecute_KeepsTheSequenceOfAFailedAppend(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, nil)
@@ -171,7 +171,7 @@ func TestExecute_AcceptsBehindWhatCouldNotBeAppended(t *testing.T) {
 
 // For an outcome that was recorded before, the acceptor returns the current head of the log. If
 // another dispatcher claimed the run since, the session ends.
-func TestExecute_GoesOnFromNoEndThatItHasNotSeen(t *testing.T) {
+func TestExecute_EndsIfTheHeadIsOfAnotherDispatcher(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, nil)

@@ -88,7 +88,7 @@ func requireFailedInside(t *testing.T, r *rig) {
 	}
 }
 
-func TestExecute_APanicEndsTheNodesAtWork(t *testing.T) {
+func TestExecute_APanicEndsRunningNodes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":3600000}`)+","+nodeJSON("d", "core.delay", `{"ms":1}`)+","+nodeJSON("a", "test.bad", "{}"),
 		`{"id":"e","sourceNodeId":"d","targetNodeId":"a"}`), nil)

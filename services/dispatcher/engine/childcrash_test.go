@@ -31,7 +31,7 @@ func everyDeath(t *testing.T, scene func(t *testing.T, appends int, stores bool)
 	}
 }
 
-func TestSubWorkflow_StartsOneChildWhoeverDies(t *testing.T) {
+func TestSubWorkflow_StartsOneChildDespiteCrashes(t *testing.T) {
 	t.Parallel()
 	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
 		f := newFamily(t)
@@ -50,7 +50,7 @@ func TestSubWorkflow_StartsOneChildWhoeverDies(t *testing.T) {
 }
 
 // One process dies when a grandchild starts to wait, another when it continues. Every run ends.
-func TestSubWorkflow_WaitsAndGoesOnWhoeverDies(t *testing.T) {
+func TestSubWorkflow_WaitsAndContinuesDespiteCrashes(t *testing.T) {
 	t.Parallel()
 	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
 		f := gated(t, "")
@@ -77,7 +77,7 @@ func TestSubWorkflow_WaitsAndGoesOnWhoeverDies(t *testing.T) {
 }
 
 // A recorded cancellation reaches every child, whichever process dies.
-func TestSubWorkflow_CancellingCascadesWhoeverDies(t *testing.T) {
+func TestSubWorkflow_CancellingCascadesDespiteCrashes(t *testing.T) {
 	t.Parallel()
 	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
 		f := gated(t, "")
@@ -150,7 +150,7 @@ func TestSubWorkflow_AChildThatComesTooLateIsCancelled(t *testing.T) {
 }
 
 // A child may end before its parent has recorded its start.
-func TestSubWorkflow_AChildMayBeFasterThanWhoeverStartedIt(t *testing.T) {
+func TestSubWorkflow_AChildMayEndBeforeItsStartIsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
 	f.defs.add(t, "child", ``, nodeJSON("n", "core.noop", "{}"))

@@ -114,7 +114,7 @@ func TestSubWorkflow_FailuresOfTheChild(t *testing.T) {
 	}
 }
 
-func TestSubWorkflow_GoesOnAtOnceWhenItDoesNotWait(t *testing.T) {
+func TestSubWorkflow_ContinuesImmediatelyWithoutWait(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
 	f.defs.add(t, "child", ``, nodeJSON("gate", "core.approvalGate", approvalJSON))
@@ -207,7 +207,7 @@ func TestSubWorkflow_CancellingLeavesChildrenThatAreToBeLeft(t *testing.T) {
 }
 
 // A cancelled child ends its parent's node.
-func TestSubWorkflow_HearsOfACancelledChild(t *testing.T) {
+func TestSubWorkflow_ACancelledChildFailsItsNode(t *testing.T) {
 	t.Parallel()
 	f := gated(t, "")
 	x := f.live()
@@ -242,7 +242,7 @@ func TestSubWorkflow_ATimedOutParentCancelsItsChildren(t *testing.T) {
 
 // A parent pauses immediately while its child continues. The parent reads the child's end when it
 // resumes.
-func TestSubWorkflow_APausedParentHearsOfItsChildWhenItGoesOn(t *testing.T) {
+func TestSubWorkflow_APausedParentReadsTheEndOfItsChildOnResume(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []wire.DrainPolicy{wire.DrainNot, wire.DrainCurrent} {
 		f := newFamily(t)
@@ -295,7 +295,7 @@ func TestSubWorkflow_AReplayStartsNone(t *testing.T) {
 
 // A child delivered twice is read by two dispatchers. The one that read it first and reports last
 // must not report the old wait: the parent would wait for an answer that it has.
-func TestSubWorkflow_HearsNothingThatIsOver(t *testing.T) {
+func TestSubWorkflow_IgnoresAReportOfAnOldWait(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
 	def, problems := workflow.Parse([]byte(`{"id":"child","name":"n","version":"1","nodes":[` + nodeJSON("gate", "core.approvalGate", approvalJSON) + `,` +

@@ -48,7 +48,7 @@ func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do chang
 		}
 		return st, err
 	}
-	return nil, fault.New(fault.Conflict, "the run is moving too fast to be changed; try again")
+	return nil, fault.New(fault.Conflict, "other writers change the run too often; try again")
 }
 
 func (e *Executor) applyChange(

@@ -50,7 +50,7 @@ func accept(by string) engine.Answer {
 
 // A pause that waits for a node is in the log when it is acknowledged. The session that executes
 // the node reads it and starts no other node.
-func TestPause_IsFoundByWhoeverIsAtWork(t *testing.T) {
+func TestPause_IsReadByTheRunningSession(t *testing.T) {
 	t.Parallel()
 	started, goOn := make(chan struct{}), make(chan struct{})
 	var calls int
@@ -140,7 +140,7 @@ func TestPause_ImmediateEndsTheEffect(t *testing.T) {
 
 // An answer arrives while another branch is running: the branch continues, and its session
 // continues the gate, too.
-func TestResolve_DisturbsNobodyAtWork(t *testing.T) {
+func TestResolve_DoesNotInterruptARunningBranch(t *testing.T) {
 	t.Parallel()
 	started, goOn := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex

@@ -20,7 +20,7 @@ import (
 // Events derived from a redacted value are derived from its marker: they reveal nothing of the
 // secret, and a replay derives the same ones (OpenWOP host contract §7.2, OpenWOP envelope contract
 // §11).
-func TestExecute_WhatFollowsFromASecretFollowsFromItsMarker(t *testing.T) {
+func TestExecute_DerivesValuesFromTheMarkerOfASecret(t *testing.T) {
 	t.Parallel()
 	const (
 		secret = "hunter2-hunter2-hunter2"

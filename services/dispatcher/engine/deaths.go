@@ -14,7 +14,7 @@ import (
 
 // A run can end the process that executes it, for example through a stack overflow or its memory use.
 // The deaths of such processes are counted in the run's quarantine record, because the next process
-// knows nothing of them:
+// has no record of them:
 //
 //   - A process that died after its claim is the owner in the log. The next one counts it.
 //   - A process that died before its claim left its delivery unended. Every execution of a run that was

@@ -41,7 +41,7 @@ func newDelivery(e *Executor, message runlog.Delivery) *delivery {
 }
 
 // extendInterval is the time between extensions. After one lost extension the message lapses, and
-// another dispatcher reads the log in vain.
+// another dispatcher reads the log needlessly.
 func (d *delivery) extendInterval() time.Duration { return d.ackWait * 3 / 4 }
 
 // startHeartbeat makes heartbeat fire regularly until stop is called.

@@ -210,7 +210,7 @@ func TestExecute_HoldsARunWhileItReadsItsRelatives(t *testing.T) {
 
 // The frames that a session reads again may be another dispatcher's, which received the run since.
 // The session continues none of its attempts.
-func TestExecute_GoesOnWithNobodyElsesAttempt(t *testing.T) {
+func TestExecute_ContinuesOnlyItsOwnAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, nil)

@@ -27,12 +27,12 @@ func (l living) Alive(_ context.Context, process string) (bool, error) {
 // peers finds executors by their process ids.
 type peers struct{ of sync.Map }
 
-func (p *peers) Moved(_ context.Context, process, runID string, pos uint64) (engine.Held, error) {
+func (p *peers) NotifyAppended(_ context.Context, process, runID string, pos uint64) (engine.PeerAnswer, error) {
 	x, ok := p.of.Load(process)
 	if !ok {
-		return engine.NotHeld, fmt.Errorf("%w: no process %s", runlog.ErrUnavailable, process)
+		return engine.NotExecuting, fmt.Errorf("%w: no process %s", runlog.ErrUnavailable, process)
 	}
-	return x.(*engine.Executor).Moved(runID, pos), nil
+	return x.(*engine.Executor).NotifyAppended(runID, pos), nil
 }
 
 func (l living) Await(_ context.Context, process string) error {

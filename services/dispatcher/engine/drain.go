@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/callguard"
 )
 
@@ -105,6 +107,7 @@ func (s *session) finishEffects(ctx context.Context) error {
 			if err := s.cancelEffects(ctx); err != nil {
 				return err
 			}
+			s.logCutCalls()
 			return s.releaseRun(ctx)
 		case <-s.delivery.heartbeat:
 			s.delivery.extend()
@@ -147,6 +150,19 @@ func (s *session) cancelEffects(ctx context.Context) error {
 	}
 	s.effects.stop()
 	return s.flushWithCatchUp(ctx)
+}
+
+// logCutCalls logs each call without a result, and what the next dispatcher does about it.
+func (s *session) logCutCalls() {
+	next := map[workflow.UnknownOutcome]string{
+		workflow.OutcomeRetry: "the call is repeated",
+		workflow.OutcomeFail:  "the node fails with " + string(fault.OutcomeUnknown),
+		workflow.OutcomeAsk:   "a person is asked whether to repeat the call",
+	}
+	for id, policy := range s.machine.CutCalls() {
+		s.exec.deps.Logger.Warn("a call was cut off by the shutdown: its outcome is unknown",
+			"run_id", s.claim.run.RunID, "node_id", id, "at_next_start", next[policy])
+	}
 }
 
 // releaseRun gives the claim up and enqueues the run. It returns errReleased, or the error of the

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -50,6 +51,8 @@ func TestDrain_RecordsWhatEndsAndReleasesTheRest(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, nil, nil)
 				r.alive = true // the draining process is alive: no other process may take its run over
+				log := &bytes.Buffer{}
+				r.said = log
 				calls, process := twoCalls(t, r, 10)
 				process("one")
 				one := r.exec
@@ -67,6 +70,11 @@ func TestDrain_RecordsWhatEndsAndReleasesTheRest(t *testing.T) {
 				began := time.Now()
 				<-done
 				require.Less(t, time.Since(began), 11*time.Second)
+				if c.cut {
+					require.Regexp(t, `"level":"WARN","msg":"a call was cut off.*"run_id":"run_1","node_id":"a","at_next_start":"the call is repeated"`, log.String())
+				} else {
+					require.NotContains(t, log.String(), "WARN")
+				}
 				_, frames := r.state(t)
 				last := frames[len(frames)-1]
 				require.Equal(t, subject.Wake, last.Kind, "it is in the queue")

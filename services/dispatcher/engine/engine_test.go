@@ -141,7 +141,7 @@ func TestEngine_ARunThatALaterOneHasEndedIsOver(t *testing.T) {
 	require.Equal(t, fault.RunTerminal, fault.CodeOf(err))
 }
 
-func TestEngine_ASessionLetsGoOfARunThatALaterOneHasTaken(t *testing.T) {
+func TestEngine_ASessionEndsIfALaterVersionTookTheRun(t *testing.T) {
 	t.Parallel()
 	var r *rig
 	r = newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(func(ctx context.Context, _ model.Task, j model.Journal) model.Result {
@@ -175,7 +175,7 @@ func TestEngine_ALogThatOnlyALaterOneCanReadIsNotQuarantined(t *testing.T) {
 }
 
 // One message about a run does not suppress another.
-func TestEngine_EachReasonToLeaveARunIsToldOnce(t *testing.T) {
+func TestEngine_LogsEachReasonToSkipARunOnce(t *testing.T) {
 	t.Parallel()
 	defs := define(t, gateNode)
 	r, said := newRig(t, defs, nil), &bytes.Buffer{}
@@ -195,7 +195,7 @@ func TestEngine_EachReasonToLeaveARunIsToldOnce(t *testing.T) {
 	require.Len(t, r.log.Frames(), 3)
 }
 
-func TestEngine_OfAStateIsTheLatestThatWorkedOnTheRun(t *testing.T) {
+func TestEngine_OfAStateIsTheHighestVersion(t *testing.T) {
 	t.Parallel()
 	st := runstate.New(&wire.RunRecord{RunID: "r", EngineVersion: 1})
 	for i, v := range []string{"1", "", "x", "3", "2"} {

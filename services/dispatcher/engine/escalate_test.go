@@ -36,7 +36,7 @@ func (r *rig) woken(t *testing.T, defs engine.Definitions, ahead time.Duration, 
 
 // A waiting approval escalates by the run's timer, once per level, whichever dispatcher dies. The
 // timer is then set to the next instant.
-func TestEscalate_ComesOnceToEachLevel(t *testing.T) {
+func TestEscalate_ReachesEachLevelOnce(t *testing.T) {
 	t.Parallel()
 	defs := define(t, nodeJSON("gate", "core.approvalGate", escalatingJSON))
 	r := newRig(t, defs, nil)
@@ -82,7 +82,7 @@ func TestEscalate_ComesOnceToEachLevel(t *testing.T) {
 
 // If no dispatcher was running when the levels were due, all are recorded together; none once the
 // question has ended.
-func TestEscalate_AfterNobodyWasThere(t *testing.T) {
+func TestEscalate_AfterDowntimeRecordsAllDueLevels(t *testing.T) {
 	t.Parallel()
 	for ahead, want := range map[time.Duration]string{
 		5 * time.Minute: asking + level + level,
@@ -121,7 +121,7 @@ func TestEscalate_InABranch(t *testing.T) {
 
 // Votes and questions leave the run waiting and its timer set. The timer wakes the run although the
 // log has moved on, and only once.
-func TestWake_ComesThroughWhatLeavesTheRunAsleep(t *testing.T) {
+func TestWake_WakesARunThatGotVotesWhileItSlept(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
 		"a vote":      `{"action":"accept"}`,

@@ -128,7 +128,7 @@ func (e *Executor) Abort(runID string) {
 
 // notifySession makes the session of a run, if this process has one, read the frames of other
 // writers.
-func (e *Executor) notifySession(runID string) { e.Moved(runID, 0) }
+func (e *Executor) notifySession(runID string) { e.NotifyAppended(runID, 0) }
 
 // reserveRun reserves a run for one session of this process. If a session executes it, the delivery
 // joins that session: the session reads the log, and the delivery is executed afterwards.

@@ -96,7 +96,7 @@ func source(t testing.TB, pieces int) (ended *rig, callsForbidden *bool) {
 }
 
 // OpenWOP host contract §7.2: no effect of a replay is performed.
-func TestFork_AReplayAsksNobody(t *testing.T) {
+func TestFork_AReplayAsksNoQuestion(t *testing.T) {
 	t.Parallel()
 	for _, from := range []int{0, 1, 2, 700, 1000, 1006} {
 		r, forbidden := source(t, 1000)

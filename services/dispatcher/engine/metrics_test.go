@@ -53,7 +53,7 @@ func names(runID string, events []wire.Event) []string {
 
 // A dispatcher dies during a run, another one takes it over, and a request pauses and resumes it.
 // Every event is counted once, by the process that appended it.
-func TestMetrics_CountEachEventOnceWhoeverAppendsIt(t *testing.T) {
+func TestMetrics_CountEachEventInTheProcessThatAppendsIt(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{}, 3)
 	goOn := make(chan struct{})
@@ -179,7 +179,7 @@ func TestMetrics_CountConflictsOfDispatchersOnly(t *testing.T) {
 
 // OpenWOP host contract §10.3: the end of a run is one log record, with the ids of the run and its
 // trace and without its content.
-func TestLog_TellsTheEndOfARunOnce(t *testing.T) {
+func TestLog_HasOneRecordOfTheEndOfARun(t *testing.T) {
 	t.Parallel()
 	trace, _ := runspan.TraceOf("run_1", "")
 	want := map[string]any{

@@ -25,7 +25,7 @@ func counting(calls *int) models {
 
 // Two dispatchers die, each at any of its appends. A call with an unknown outcome is made once
 // unless its node says retry, and each repeated call is recorded.
-func TestUnknownOutcome_WheneverDispatchersDie(t *testing.T) {
+func TestUnknownOutcome_AtEveryCrashPoint(t *testing.T) {
 	t.Parallel()
 	for settings, want := range map[string]string{
 		`{}`:                           "outcome_unknown",

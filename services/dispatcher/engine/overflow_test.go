@@ -50,7 +50,7 @@ func refusals() map[string]*fault.Error {
 }
 
 // A run whose next frame is rejected permanently fails. A redelivery would produce the same frame.
-func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
+func TestExecute_FailsARunWhoseNextFrameIsRejected(t *testing.T) {
 	t.Parallel()
 	value, err := json.Marshal(strings.Repeat("word ", 2000))
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
 
 // A redactor error about something else, such as the run's registration, is not permanent: the run
 // is retried.
-func TestExecute_EndsNoRunForARefusalOfAnotherKind(t *testing.T) {
+func TestExecute_RetriesAfterATemporaryRejection(t *testing.T) {
 	t.Parallel()
 	made := define(t, strings.Replace(nodeJSON("a", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":"a text that might be one"}}`, 1))
 	r := newRig(t, made, nil)
@@ -91,7 +91,7 @@ func TestExecute_EndsNoRunForARefusalOfAnotherKind(t *testing.T) {
 
 // An answer is accepted even if the events that follow from it exceed the log's limit. The run then
 // fails, instead of the caller retrying without end.
-func TestResolve_TakesAnAnswerWhoseRunDoesNotFitItsLog(t *testing.T) {
+func TestResolve_AcceptsAnAnswerWhoseEventsExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	large := `"inputs":{"output":{"type":"static","value":"` + strings.Repeat("word ", 2000) + `"}}`
 	made := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"]}`)+","+
@@ -110,7 +110,7 @@ func TestResolve_TakesAnAnswerWhoseRunDoesNotFitItsLog(t *testing.T) {
 
 // A child whose start frame is rejected permanently does not exist, however often its parent is
 // delivered.
-func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
+func TestSubWorkflow_FailsIfTheStartFrameIsTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
 	f.defs.add(t, "leaf", `{"name":"w","type":"string"}`, nodeJSON("a", "core.noop", `{}`))
@@ -145,7 +145,7 @@ func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
 
 // An effect whose events are rejected permanently fails its node after one model call. A redelivery
 // would call the model again. Events of other effects at the same time are recorded.
-func TestExecute_FailsTheNodeWhoseWordsTheLogDoesNotTake(t *testing.T) {
+func TestExecute_FailsANodeWhoseEventsAreRejected(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("word ", 2000)
 	for by, refusal := range refusals() {
@@ -194,7 +194,7 @@ func TestExecute_FailsTheNodeWhoseWordsTheLogDoesNotTake(t *testing.T) {
 	}
 }
 
-func TestExecute_FailsTheNodeWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
+func TestExecute_FailsANodeWhoseEnvelopeIsRejected(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	r := newRig(t, nil, nil)
@@ -215,7 +215,7 @@ func TestExecute_FailsTheNodeWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
 
 // A child whose outputs exceed the limit of its parent's log counts as failed for the parent.
 // Otherwise the child's delivery could never end.
-func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
+func TestSubWorkflow_FailsIfTheOutputsExceedTheParentsLimit(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t)
 	f.defs.add(t, "leaf", `{"name":"w","type":"string","defaultValue":"`+strings.Repeat("word ", 2000)+`"}`, nodeJSON("a", "core.noop", `{}`))
@@ -287,7 +287,7 @@ func (l meddled) Append(ctx context.Context, f *frame.Frame, after uint64) (uint
 
 // A session that drops oversized events continues from the log only if the run goes on there:
 // nothing follows the end of a run, or its pause (OpenWOP host contract §3.1).
-func TestExecute_AddsNothingToARunThatWasEndedOrPausedMeanwhile(t *testing.T) {
+func TestExecute_AppendsNothingAfterAConcurrentEndOrPause(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("word ", 2000)
 	said := func(ctx context.Context, task model.Task, j model.Journal) model.Result {

@@ -30,18 +30,18 @@ type Leases interface {
 
 // Peers reaches the sessions of other processes.
 type Peers interface {
-	// Moved notifies a process that the log of a run has moved on; see Executor.Moved. An error
-	// means that the process was unreachable.
-	Moved(ctx context.Context, process, runID string, pos uint64) (Held, error)
+	// NotifyAppended notifies a process that another one appended frames to a run; see
+	// Executor.NotifyAppended. An error means that the process was unreachable.
+	NotifyAppended(ctx context.Context, process, runID string, pos uint64) (PeerAnswer, error)
 }
 
-// Held is a process's answer about a run.
-type Held int
+// PeerAnswer is the answer of another process about a run.
+type PeerAnswer int
 
 // The answers.
 const (
-	// NotHeld: the process does not execute the run.
-	NotHeld Held = iota
+	// NotExecuting: the process does not execute the run.
+	NotExecuting PeerAnswer = iota
 	// Executes: it executes the run and reads the log.
 	Executes
 	// Covers: it executes the run, and the caller may end its delivery of the frame.
@@ -84,13 +84,13 @@ func (e *Executor) checkOwnership(ctx context.Context, r subject.Run, pos uint64
 	if e.deps.Peers == nil {
 		return errElsewhere
 	}
-	held, err := e.deps.Peers.Moved(ctx, o.Owner, r.RunID, pos)
+	answer, err := e.deps.Peers.NotifyAppended(ctx, o.Owner, r.RunID, pos)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: reach dispatcher %s: %w", runlog.ErrUnavailable, o.Owner, err)
-	case held == Covers:
+	case answer == Covers:
 		return errCovered
-	case held == Executes:
+	case answer == Executes:
 		return errElsewhere
 	default: // the owner gave the run up; if it claims it again at the same time, one of the two claims conflicts
 		return nil
@@ -117,19 +117,19 @@ func (e *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownershi
 	return f.Head.Ownership, err
 }
 
-// Moved makes the session of a run, if this process has one, read the frames of other writers.
+// NotifyAppended makes the session of a run, if this process has one, read the frames of other writers.
 // Peers calls it. pos is the position of a frame that was delivered to the calling process.
 //
 // The caller may end its delivery on two conditions. The log has this session's claim, so the
 // session knows the frame or finds it at its next append. And the session runs under the delivery
 // of another frame: that one stays in the queue if this process dies, and is handed back if the
 // session fails.
-func (e *Executor) Moved(runID string, pos uint64) Held {
+func (e *Executor) NotifyAppended(runID string, pos uint64) PeerAnswer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.active[runID]
 	if h == nil {
-		return NotHeld
+		return NotExecuting
 	}
 	h.notifyLogMoved()
 	if h.claimed.Load() && h.handedOutAt != pos {
@@ -179,7 +179,7 @@ func (e *Executor) Announce(ctx context.Context) error {
 
 func (e *Executor) sendAnnouncement(ctx context.Context, a announcement) {
 	for range (retry.Policy{Base: announcePause, Attempts: announceTries}).Tries(ctx) {
-		_, err := e.deps.Peers.Moved(ctx, a.owner, a.runID, 0)
+		_, err := e.deps.Peers.NotifyAppended(ctx, a.owner, a.runID, 0)
 		if err == nil {
 			return
 		}

@@ -52,7 +52,7 @@ func withMarks(t *testing.T) (*engine.Executor, *memory.Log, *marking) {
 
 // OpenWOP envelope contract §11: the tenant's key is redacted in texts about its runs, from any
 // caller, at any time.
-func TestWords_HoldNoSecretOfTheirRun(t *testing.T) {
+func TestRedactTexts_RemovesTheSecretsOfTheRun(t *testing.T) {
 	t.Parallel()
 	x, log, m := withMarks(t)
 	say := func() []string {
@@ -76,7 +76,7 @@ func TestWords_HoldNoSecretOfTheirRun(t *testing.T) {
 	require.False(t, m.knows("acme", "run_1"), "no session would unregister it")
 }
 
-func TestWords_OfARunThatIsNotThereAreTheTenants(t *testing.T) {
+func TestRedactTexts_WithoutARunUsesTheTenantsSecrets(t *testing.T) {
 	t.Parallel()
 	x, _, m := withMarks(t)
 	out, err := x.RedactTexts(t.Context(), "acme", "run_none", []string{"it was"})
@@ -86,7 +86,7 @@ func TestWords_OfARunThatIsNotThereAreTheTenants(t *testing.T) {
 }
 
 // It fails closed: text that was not redacted is not stored.
-func TestWords_AreNotThereWithoutTheRedactor(t *testing.T) {
+func TestRedactTexts_FailsWithoutTheRedactor(t *testing.T) {
 	t.Parallel()
 	x, _, m := withMarks(t)
 	m.away = true

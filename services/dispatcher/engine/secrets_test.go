@@ -115,7 +115,7 @@ func handOut(t *testing.T, x *engine.Executor, log *memory.Log) wire.Status {
 
 // A redactor that restarts during a model call rejects the call's answer. The next session
 // registers the run's keys again (OpenWOP envelope contract §11, registry).
-func TestExecute_TellsTheRedactorTheRunsKeysInEachSession(t *testing.T) {
+func TestExecute_RegistersTheRunsKeysInEachSession(t *testing.T) {
 	t.Parallel()
 	v := &vault{known: map[string]bool{}}
 	calls := 0
@@ -137,7 +137,7 @@ func TestExecute_TellsTheRedactorTheRunsKeysInEachSession(t *testing.T) {
 
 // A run ends while a cancellation is in progress. The cancellation registers the run's keys again,
 // after the end unregistered them, and must unregister them.
-func TestCancel_ForgetsTheKeysOfARunThatEndedMeanwhile(t *testing.T) {
+func TestCancel_ForgetsTheKeysOfARunThatEndedConcurrently(t *testing.T) {
 	t.Parallel()
 	v := &vault{known: map[string]bool{}}
 	x, log := withKeys(t, v, nil)

@@ -112,7 +112,7 @@ var outside = map[string]func(*testing.T, *engine.Executor, wire.Status) error{
 
 // OpenWOP host contract §2.5, §2.7, §3.1, §6.4: the result of each of the four requests in each of
 // the ten statuses: the new status, or the code of the error, which appends nothing.
-func TestTransition_OfWhoeverIsOutside(t *testing.T) {
+func TestTransition_OfEachRequestInEachStatus(t *testing.T) {
 	t.Parallel()
 	type row struct{ pause, resume, cancel, resolve string }
 	refused, over := string(fault.Conflict), string(fault.RunTerminal)

@@ -23,7 +23,7 @@ type Shape struct {
 	Types []string
 	// Values are all texts that the value can be; nil means unknown.
 	Values []string
-	// Note is said of values that it does not have.
+	// Note is the hint for values that it does not have.
 	Note string
 	// Least and Most limit a number; nil means no limit. Whole means an integer.
 	Least, Most *float64

@@ -68,7 +68,7 @@ func (m mapValue) Iterator() traits.Iterator {
 	return types.NewRefValList(adapter{}, keys).Iterator()
 }
 
-// Equal compares maps whichever of them is a mapValue.
+// Equal compares maps if either is a mapValue.
 func (m mapValue) Equal(other ref.Val) ref.Val {
 	if o, ok := other.(mapValue); ok {
 		other = o.Mapper

@@ -26,7 +26,7 @@ func TestRequires_RefuseBeforeTheNodeStarts(t *testing.T) {
 	require.Zero(t, m.State().Executions)
 }
 
-func TestRequires_LetPassWhatTheHostProvides(t *testing.T) {
+func TestRequires_AcceptWhatTheHostProvides(t *testing.T) {
 	t.Parallel()
 	p := planned(t, `{}`, `n1:conformance.requiresMissing:"config":{},"inputs":{}`)
 	p.Capabilities = []string{"other", "conformance.never-provided"}

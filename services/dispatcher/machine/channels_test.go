@@ -48,7 +48,7 @@ func writes(name, value string) string {
 
 // OpenWOP host contract §5.9: channel.written contains the written value, not the value of the
 // channel.
-func TestChannels_TellTheInputOfAWrite(t *testing.T) {
+func TestChannels_RecordTheInputOfAWrite(t *testing.T) {
 	t.Parallel()
 	m := begun(planned(t, `{"c":{"reducer":"counter","schemaVersion":2}}`, "a:core.channelWrite:"+writes("c", `2`), "b:core.channelWrite:"+writes("c", `3`)))
 	require.Empty(t, m.Advance(at))
@@ -60,7 +60,7 @@ func TestChannels_TellTheInputOfAWrite(t *testing.T) {
 }
 
 // OpenWOP host contract §5.6: a write to an undeclared channel declares it.
-func TestChannels_AreDeclaredByWhoWritesToThem(t *testing.T) {
+func TestChannels_AreDeclaredByTheirWriters(t *testing.T) {
 	t.Parallel()
 	config := func(v string) string {
 		return `"config":{"channelName":"events","reducer":"append","ttlMs":200,"value":"` + v + `"},"inputs":{}`
@@ -85,7 +85,7 @@ func TestChannels_FoldFromTheLogAsTheyDidInTheRun(t *testing.T) {
 }
 
 // OpenWOP host contract §5.9: only the nodes and types in access.writers may write.
-func TestChannels_RefuseWhoIsNotOnTheList(t *testing.T) {
+func TestChannels_RejectNodesThatAreNotListed(t *testing.T) {
 	t.Parallel()
 	const reads = `"config":{},"inputs":{"v":{"type":"variable","variableName":"c"}}`
 	for name, c := range map[string]struct{ access, node, allowed string }{
@@ -111,7 +111,7 @@ func TestChannels_RefuseWhoIsNotOnTheList(t *testing.T) {
 }
 
 // A channel is missing from the variables of a node that may not read it.
-func TestChannels_AreHiddenFromWhoMayNotRead(t *testing.T) {
+func TestChannels_AreHiddenFromNonReaders(t *testing.T) {
 	t.Parallel()
 	p := planned(t, `{"c":{"reducer":"append","default":[1],"access":{"readers":["other"]}},"d":{"reducer":"counter"}}`, `a:core.noop:"config":{},"inputs":{}`)
 	var seen node.Input
@@ -127,7 +127,7 @@ func TestChannels_AreHiddenFromWhoMayNotRead(t *testing.T) {
 }
 
 // OpenWOP host contract §5.9: a write is validated against the channel's schema.
-func TestChannels_RefuseWhatIsNotOfTheirSchema(t *testing.T) {
+func TestChannels_RejectValuesThatViolateTheirSchema(t *testing.T) {
 	t.Parallel()
 	m := begun(planned(t, `{"c":{"reducer":"append","schema":{"type":"string"}}}`, "a:core.channelWrite:"+writes("c", `1`)))
 	m.Advance(at)
@@ -183,7 +183,7 @@ func TestChannels_AreAsTrustedAsTheirWrites(t *testing.T) {
 }
 
 // The node writes the same message twice, and the channel contains it once.
-func TestChannels_HearAMessageOnce(t *testing.T) {
+func TestChannels_StoreARepeatedMessageOnce(t *testing.T) {
 	t.Parallel()
 	m := begun(planned(t, `{"messages":{"schema":{"type":"array"},"reducer":"message"},"other":{"reducer":"append"}}`, `say:core.identity:"config":{"emitDuplicateMessageId":true},"inputs":{}`))
 	m.Advance(at)

@@ -51,7 +51,7 @@ func TestSpawn_TrustGoesInAndOut(t *testing.T) {
 }
 
 // A report counts only if it is from the child that the node waits for, and only once.
-func TestHeard_IsTheChildsAlone(t *testing.T) {
+func TestApplyReport_AcceptsReportsOfTheNodesChildOnly(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
 	done := machine.Report{RunID: s.RunID, WorkflowID: "child", Status: wire.StatusCompleted}
@@ -67,7 +67,7 @@ func TestHeard_IsTheChildsAlone(t *testing.T) {
 }
 
 // If a child waits twice, the parent records both waits.
-func TestHeard_TellsEachWait(t *testing.T) {
+func TestApplyReport_RecordsEachWait(t *testing.T) {
 	t.Parallel()
 	m, s := spawning(t, record(), `{"workflowId":"child"}`)
 	m.RecordDispatch(at, "call", s)

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-func TestFailNode_RetriesWhatMayBeRetriedAndNoMore(t *testing.T) {
+func TestFailNode_FollowsTheRetryPolicy(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
 	_, m, _ := trace(t, g)

@@ -203,7 +203,7 @@ func TestPort_AnExpressionThatErrsFailsTheNode(t *testing.T) {
 
 // The trust of an expression's value is the meet of all values that it can read. The trust of a
 // node also includes those that the conditions of its edges read.
-func TestTrust_OfWhatExpressionsLookAt(t *testing.T) {
+func TestTrust_OfAnExpressionIsThatOfItsInputs(t *testing.T) {
 	t.Parallel()
 	tainted := func(p machine.Plan) *machine.Machine {
 		st := runstate.New(record())
@@ -349,7 +349,7 @@ func TestTimeout_EndsAnAttemptAndRetries(t *testing.T) {
 }
 
 // A loop over its limit records the breach and fails (OpenWOP host contract §3.4).
-func TestLoop_OverItsLimitTellsAndFails(t *testing.T) {
+func TestLoop_OverItsLimitRecordsTheBreachAndFails(t *testing.T) {
 	t.Parallel()
 	m := advance(planOf(t, one("a", "core.loop", `{"count":6,"expression":"index"}`, "{}"), "", noVars))
 	require.Equal(t, "run.started node.started@a workflow.loopback-limit@a cap.breached@a node.failed@a run.failed", strings.Join(names(m), " "))
@@ -360,7 +360,7 @@ func TestLoop_OverItsLimitTellsAndFails(t *testing.T) {
 
 // A node fails if its expression cannot be evaluated when its effect is handed out, because another
 // node has changed a variable since it started.
-func TestEffect_WhoseInputsCannotBeMadeAnyMoreFails(t *testing.T) {
+func TestEffect_FailsIfItsInputsCannotBeEvaluated(t *testing.T) {
 	t.Parallel()
 	p := planOf(t, strings.Join([]string{
 		one("a", "core.ai.callPrompt", "{}", `{"x":{"type":"expression","expression":"variables.n + 1"}}`),

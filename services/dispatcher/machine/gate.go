@@ -98,7 +98,7 @@ func (m *Machine) modelNeeds(id string, t node.Type) *modelgate.Needs {
 	return &needs
 }
 
-// gateMessage says what the node requires and why it is unavailable.
+// gateMessage describes what the node requires and why it is unavailable.
 func gateMessage(active modelgate.Model, o modelgate.Outcome) string {
 	missing := strings.Join(o.Missing, ", ")
 	why := fmt.Sprintf("model %q of provider %q lacks %s, which the node requires",

@@ -59,7 +59,7 @@ func TestGate_RefusesBeforeTheNodeStarts(t *testing.T) {
 }
 
 // The error names the missing capability, but not the fallback model, which may be hidden.
-func TestGate_SaysWhyTheNodeIsRefused(t *testing.T) {
+func TestGate_NamesTheReasonOfARefusal(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		outcome modelgate.Outcome
@@ -88,7 +88,7 @@ func TestGate_SaysWhyTheNodeIsRefused(t *testing.T) {
 	}
 }
 
-func TestGate_LetsPassWhatIsMetOrOpaque(t *testing.T) {
+func TestGate_AcceptsMetAndOpaqueRequirements(t *testing.T) {
 	t.Parallel()
 	met := gated(t, graph{}, "nonexistent-capability-9b3f")
 	opaque := gated(t, graph{}, "")
@@ -101,7 +101,7 @@ func TestGate_LetsPassWhatIsMetOrOpaque(t *testing.T) {
 }
 
 // A substitution is recorded, and the node starts.
-func TestGate_TellsASubstitution(t *testing.T) {
+func TestGate_RecordsASubstitution(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{}, "")
 	p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
@@ -140,7 +140,7 @@ func TestGate_ItsDecisionHasNoTrustTag(t *testing.T) {
 
 // OpenWOP envelope contract §14.3, §16.3: an error that is not retryable fails the node, whatever
 // its retry policy.
-func TestFailNode_RepeatsNothingThatStays(t *testing.T) {
+func TestFailNode_RetriesNoPermanentError(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{
 		"envelope_refusal", "capability_not_provided", "envelope_contract_violation", "cap_breached", "envelope_invalid", "envelope_truncation_unrecoverable",
@@ -198,7 +198,7 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 
 // OpenWOP host contract §5.7: a missing secret fails the node before its model is checked, and
 // before it starts.
-func TestSecrets_AreLookedForBeforeTheModel(t *testing.T) {
+func TestSecrets_AreCheckedBeforeTheModel(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{}, "")
 	typ := p.Types[needy]

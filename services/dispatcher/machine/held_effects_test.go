@@ -15,7 +15,7 @@ import (
 )
 
 // The effect of a node that waits for MaxParallel was certainly not sent.
-func TestHeld_ANodeThatWaitsForAPlaceIsNotUnknown(t *testing.T) {
+func TestHeld_ListsNodesThatWaitForMaxParallel(t *testing.T) {
 	t.Parallel()
 	var nodes []string
 	for i := range 4 {
@@ -115,7 +115,7 @@ func TestRelease_LeavesWhatHasEnded(t *testing.T) {
 }
 
 // A request that starts a node does not begin its effect.
-func TestHeld_AnAnswerBesideTheSessionBeginsNoEffect(t *testing.T) {
+func TestHeld_ARequestOutsideTheSessionBeginsNoEffect(t *testing.T) {
 	t.Parallel()
 	p := calling(t, one("gate", "core.approvalGate", `{"title":"t","actions":["accept"]}`, "{}")+","+charge("a", "{}", ""), link("e", "gate", "a", ""))
 	l := &runlog{rec: record()}
@@ -134,7 +134,7 @@ func TestHeld_AnAnswerBesideTheSessionBeginsNoEffect(t *testing.T) {
 }
 
 // A branch has not sent the call that its copied history begins.
-func TestHeld_ABranchBeginsTheCallThatItsSourceHadBegun(t *testing.T) {
+func TestHeld_ABranchSendsTheCallInFlightOfItsSource(t *testing.T) {
 	t.Parallel()
 	p := calling(t, charge("a", "{}", ""), "")
 	source := lost(t, p)

@@ -48,7 +48,7 @@ func lifted(n int) []wire.Draft {
 
 // OpenWOP envelope contract §3.3: two questions of one turn are two interrupts. The model is called
 // again after both answers.
-func TestLift_TheModelGoesOnWithAllAnswers(t *testing.T) {
+func TestLift_TheModelContinuesWithAllAnswers(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
@@ -254,7 +254,7 @@ func TestForm_ComesFromTheNodeBefore(t *testing.T) {
 
 // OpenWOP host contract §6.1: low-confidence suspends the node below the threshold. At the
 // threshold no question is asked. A replay has the same events.
-func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
+func TestAsk_NoQuestionAtOrAboveTheThreshold(t *testing.T) {
 	t.Parallel()
 	for observed, want := range map[string]string{
 		`0.7`:  "run.started node.started@a node.completed@a node.started@b node.completed@b run.completed",
@@ -290,7 +290,7 @@ func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
 
 // OpenWOP host contract §6.6: a confidence or a decision from an untrusted source passes no gate. A person
 // is asked, and the log has the reason.
-func TestAsk_APersonIfTheConfidenceIsUntrusted(t *testing.T) {
+func TestAsk_AQuestionIfTheConfidenceIsUntrusted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ observed, decision, inputs, typ string }{
 		"the confidence": {`{"type":"variable","variableName":"v"}`, `{"type":"static","value":"send it"}`, `0.99`, "number"},

@@ -197,7 +197,7 @@ func TestAdvance_NumbersEventsFromZeroWithoutGaps(t *testing.T) {
 }
 
 // OpenWOP host contract §3.4: run.started has the members of the record, and omits unset ones.
-func TestStarted_TellsTheRecord(t *testing.T) {
+func TestStarted_HasTheRecordOfTheRun(t *testing.T) {
 	t.Parallel()
 	_, m, _ := trace(t, graph{nodes: []string{"a:core.noop"}})
 	require.JSONEq(t, `{"workflowId":"wf","engineVersion":"1","owner":{"tenant":"acme"}}`, payloadOf(t, m, wire.EventRunStarted))

@@ -111,7 +111,7 @@ func TestPause_KeepsAnAnswerThatIsRecorded(t *testing.T) {
 	require.Zero(t, effects[0].Attempt, "the same attempt, which has the recorded answer")
 }
 
-func TestPause_ATimerEndsBeforeOrBeginsAnew(t *testing.T) {
+func TestPause_ATimerEndsBeforeOrStartsAgain(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{`a:core.delay:{"delayMs":1000}`}}
 	for policy, want := range map[wire.DrainPolicy]string{

@@ -41,10 +41,28 @@ func (x *execution) recoverNodes(now time.Time) {
 
 // isOutcomeUnknown reports whether a lost executor may have sent a running effect.
 func (m *Machine) isOutcomeUnknown(id string, n *runstate.Node) bool {
-	if m.handedOut[id] || m.hasAnswer(id) || m.st.Open(id) != nil {
+	return !m.handedOut[id] && m.mayBeSent(id, n)
+}
+
+// mayBeSent reports whether the call of a running effect may have been sent, and has no answer.
+func (m *Machine) mayBeSent(id string, n *runstate.Node) bool {
+	if m.hasAnswer(id) || m.st.Open(id) != nil {
 		return false
 	}
 	return !n.Held || n.Chunked // a fork has the first chunks of its source
+}
+
+// CutCalls returns the nodes whose calls were cut, with the policies that the next executor applies.
+func (m *Machine) CutCalls() map[string]workflow.UnknownOutcome {
+	cut := map[string]workflow.UnknownOutcome{}
+	for _, step := range m.plan.Graph.Steps {
+		id := step.Node.ID
+		t, n := m.plan.Types[step.Node.TypeID], m.st.Nodes[id]
+		if n != nil && n.Status == runstate.NodeRunning && t.Class == node.Effect && m.mayBeSent(id, n) {
+			cut[id] = t.OnUnknownOutcome(step.Node)
+		}
+	}
+	return cut
 }
 
 // settleUnknown applies the policy of a node whose outcome is unknown.

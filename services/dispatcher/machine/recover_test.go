@@ -55,7 +55,7 @@ func TestAdvance_FailsARunningNodeWhoseTypeIsGone(t *testing.T) {
 
 // If another writer appends before the recovery of a lost attempt is recorded, the recovery is
 // repeated after the other events.
-func TestAdvance_RecoversAnewWhenTheLogHasMovedOn(t *testing.T) {
+func TestAdvance_RecoversAgainWhenTheLogHasMovedOn(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":2}`}
 	_, before, _ := trace(t, g)

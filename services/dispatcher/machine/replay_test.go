@@ -369,7 +369,7 @@ func diverged(log []wire.Event) []string {
 
 // OpenWOP host contract §7.2, §12 no. 34: a replay records its first divergence with all members,
 // and continues.
-func TestReplay_TellsOnceThatItDiverges(t *testing.T) {
+func TestReplay_RecordsItsDivergenceOnce(t *testing.T) {
 	t.Parallel()
 	source := graph{
 		nodes: []string{"a:core.noop", "b:core.noop", "c:core.ai.callPrompt"},

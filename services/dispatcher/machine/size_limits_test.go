@@ -51,7 +51,7 @@ func chain(n int, typ, value string) graph {
 }
 
 // Each frame of a run of pure nodes is within the limit, whatever their total size.
-func TestAdvance_StopsToHaveWhatIsLargeAppended(t *testing.T) {
+func TestAdvance_StopsWhenAFrameIsFull(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{"core.end", "core.identity"} {
 		m := machine.New(chain(20, typ, text(450<<10)).plan(t), limits, runstate.New(record()))
@@ -65,7 +65,7 @@ func TestAdvance_StopsToHaveWhatIsLargeAppended(t *testing.T) {
 }
 
 // Small events make one frame.
-func TestAdvance_DoesNotStopForWhatIsSmall(t *testing.T) {
+func TestAdvance_DoesNotStopForSmallEvents(t *testing.T) {
 	t.Parallel()
 	m := machine.New(chain(50, "core.end", text(1000)).plan(t), limits, runstate.New(record()))
 	require.Len(t, through(t, m), 1)

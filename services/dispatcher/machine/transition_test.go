@@ -330,7 +330,7 @@ func TestTransition_ThereIsNoOther(t *testing.T) {
 
 // A run that has ended, is paused or is being cancelled takes no step. Late results are dropped,
 // except while the run is being cancelled.
-func TestTransition_WhatIsLateChangesNothing(t *testing.T) {
+func TestTransition_LateEventsChangeNothing(t *testing.T) {
 	t.Parallel()
 	for _, from := range []wire.Status{paused, cancelling, completed, failed, cancelled} {
 		for name, late := range map[string]func(*testing.T, *machine.Machine){

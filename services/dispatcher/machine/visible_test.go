@@ -12,7 +12,7 @@ import (
 
 // OpenWOP host contract §5.9: a channel is hidden from a node that is not one of its readers: in
 // its expressions, the conditions of its edges, and the inputs of its child.
-func TestChannels_WhatANodeMayNotReadItSeesNowhere(t *testing.T) {
+func TestChannels_AreHiddenFromExpressionsOfNonReaders(t *testing.T) {
 	t.Parallel()
 	const channels = `{"priv":{"reducer":"replace","access":{"readers":["nobody"]}}}`
 	write := "w:core.channelWrite:" + writes("priv", `"TOPSECRET"`)

@@ -200,7 +200,7 @@ func (q queueDepth) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), depthPatience)
 	defer cancel()
 	if d, err := q.depth(ctx); err == nil {
-		to <- prometheus.MustNewConstMetric(depthDesc, prometheus.GaugeValue, float64(d.Waiting+d.Held+d.Limited))
+		to <- prometheus.MustNewConstMetric(depthDesc, prometheus.GaugeValue, float64(d.Waiting+d.InDelivery+d.Limited))
 	}
 }
 

@@ -60,7 +60,7 @@ func appendEvents(m *metrics.Metrics, rec *wire.RunRecord, docs ...string) *runs
 func all(t *testing.T, m *metrics.Metrics) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(m.Collectors(func() int { return 3 }, func(context.Context) (runlog.Depth, error) { return runlog.Depth{Waiting: 3, Held: 2}, nil })...)
+	reg.MustRegister(m.Collectors(func() int { return 3 }, func(context.Context) (runlog.Depth, error) { return runlog.Depth{Waiting: 3, InDelivery: 2}, nil })...)
 	got, err := reg.Gather()
 	require.NoError(t, err)
 	out := map[string]*dto.MetricFamily{}
@@ -151,7 +151,7 @@ func TestMetrics_HaveTheContractsNamesAndBuckets(t *testing.T) {
 	require.Empty(t, got, "no others")
 }
 
-func TestAppended_CountsWhatTheLogTells(t *testing.T) {
+func TestAppended_CountsTheEventsOfTheLog(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(nil)
 	appendEvents(m, record(), full...)
@@ -186,7 +186,7 @@ func TestAppended_CountsWhatTheLogTells(t *testing.T) {
 }
 
 // OpenWOP host contract §7.2: a replay counts as a run, but has no calls and no costs.
-func TestAppended_OfAReplayCountsNothingThatReachedAnybody(t *testing.T) {
+func TestAppended_OfAReplayCountsNoCallsAndNoCosts(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(nil)
 	rec := record()
@@ -234,14 +234,14 @@ func TestMetrics_BoundTheSeriesOfWorkflows(t *testing.T) {
 	require.Len(t, values(got["openwop_activity_invocations_total"]), 51)
 }
 
-func TestMetrics_TakeTextThatIsNoUTF8(t *testing.T) {
+func TestMetrics_AcceptTextThatIsNoUTF8(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(nil)
 	m.Created("wf-\xff")
 	require.Contains(t, values(all(t, m)["openwop_run_created_total"]), "wf-\uFFFD")
 }
 
-func TestAppended_IsNotLedAstrayByDamagedEvents(t *testing.T) {
+func TestAppended_IgnoresDamagedEvents(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(nil)
 	appendEvents(m, record(),

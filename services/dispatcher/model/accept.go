@@ -16,9 +16,11 @@ import (
 // acceptAnswer turns a clean answer into the node's result.
 func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verdict {
 	switch {
+	case a.Interim:
+		return verdict{failure: interimFailure()}
 	case e.expected.value != nil:
 		return e.acceptValue(ctx, a, e.extract(a), out)
-	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
+	case !e.wantsText() || len(a.Media) > 0:
 		return e.acceptEnvelopes(ctx, a, e.extract(a), out)
 	case strings.TrimSpace(a.Text) == "" && (a.Thought || a.Stop == provider.StopUnknown), // it thought, or called a tool
 		strings.TrimSpace(a.Text) != "" && withoutThoughts(a.Text) == "":
@@ -26,6 +28,11 @@ func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verd
 	default:
 		return out.completeNode(e.task.textOutput(withoutThoughts(a.Text)))
 	}
+}
+
+// wantsText reports whether the node asks for text, and for no document.
+func (e *emission) wantsText() bool {
+	return e.expected.value == nil && e.expected.kind == "" && e.contract == nil
 }
 
 func (t *Task) textOutput(text string) node.Output {

@@ -75,12 +75,12 @@ func (s *searcher) isRejected(d document) bool {
 	switch {
 	case words == "" || words == actionInput:
 		return false
-	case chosen.MatchString(words) && !notChosen.MatchString(words):
+	case (chosen.MatchString(words) || chosenAbroad.MatchString(words)) && !notChosen.MatchString(words):
 		return false
-	case rejecting.MatchString(words), isGiven(words):
+	case rejecting.MatchString(words), rejectingAbroad.MatchString(words), isGiven(words):
 		return true
 	}
-	return !labelled && negation.MatchString(words)
+	return !labelled && (negation.MatchString(words) || supposed.MatchString(s.lineBefore(d.begins)))
 }
 
 // before returns what precedes a place, after the last document.
@@ -106,9 +106,12 @@ var (
 	rejecting = regexp.MustCompile(`\b(?:incorrect|wrong|bad|invalid|rejected|discarded|obsolete|outdated|faulty|flawed|previous|previously|` +
 		`earlier|initial|initially|alternative|alternatively|otherwise|hypothetical|hypothetically|unless|avoid|observation|observed|` +
 		`examples?|e\.g\.?|for instance|samples?|placeholders?|drafts?|do not|don't|must not|should not|never)\b|` +
+		`(?:could|might|would) (?:look|be something|read)\b|^(?:option|variant|candidate|choice) [a-z0-9]$|` +
 		`^before\b|^(?:the |my |your )?(?:old|original)\b|\bfirst (?:try|attempt|version|guess|idea)\b|^not\b|^(?:or |but |and )?if\b|` +
 		`\b(?:returned|received|retrieved|got|had|sent|gave(?: me)?|asked(?: for)?)$|` +
 		`^(?:the |a )?(?:tool|function|api|search)(?:'s)? (?:output|results?|response|call)$`)
+	// supposed matches what would be the answer under a condition.
+	supposed = regexp.MustCompile(`(?i)\bif\b[^.!?]*\b(?:would|could|might)\b[^.!?]*$`)
 	// negation matches a denial just before a document in its line.
 	negation = regexp.MustCompile(`(?:\b(?:not|never|cannot|without|instead of|rather than|except)|n't)(?: [a-z']+){0,3}$`)
 )
@@ -166,6 +169,9 @@ const actionInput = "action input"
 
 // calledTool returns the name of the tool that gets a document as its input; empty for none.
 func (s *searcher) calledTool(at int) string {
+	if m := functionaryCall.FindStringSubmatch(s.before(at)); m != nil && m[1] != "all" {
+		return m[1]
+	}
 	if words, _ := s.announcement(at); words != actionInput {
 		return ""
 	}
@@ -192,7 +198,7 @@ func (s *searcher) isDoubted() bool {
 	}
 	last := docs[len(docs)-1]
 	rest := s.withoutThoughts(last.end)
-	if doubt.MatchString(rest) {
+	if doubt.MatchString(rest) || isDoubtedAbroad(rest) {
 		return true
 	}
 	if last.path == pathFence && strings.IndexByte("-0123456789", last.raw[0]) >= 0 { // which number is it?

@@ -13,6 +13,8 @@ import (
 // requestedSchema is the schema of a kind.
 type requestedSchema struct {
 	schema *schema.Schema
+	// members are the plain names of the members of its payloads.
+	members map[string]bool
 	// namesEnvelope means that its payloads have members type and payload themselves.
 	namesEnvelope bool
 }
@@ -30,7 +32,9 @@ func (c *requestedSchemas) compile(kind string, source json.RawMessage) requeste
 			return requestedSchema{}, len(source), nil
 		}
 		names := memberNames(source)
-		return requestedSchema{schema: compiled, namesEnvelope: names["type"] && names["payload"]}, len(source), nil
+		return requestedSchema{
+			schema: compiled, members: plainNames(names), namesEnvelope: names["type"] && names["payload"],
+		}, len(source), nil
 	})
 	return found
 }
@@ -123,6 +127,11 @@ func (r *reader) chooseValue(
 		chosen document
 		wrong  []schema.Violation
 	)
+	if len(docs) == 1 { // the usual answer wraps nothing
+		if d, violations, err := r.readText(ctx, docs[0], s); len(violations) == 0 || err != nil {
+			return d, nil, err
+		}
+	}
 	docs, err := r.unwrapped(ctx, docs, s)
 	if err != nil {
 		return document{}, nil, err

@@ -136,7 +136,7 @@ func (e *emission) prepareRetry(req provider.Request, f failure) provider.Reques
 		req.MaxTokens = capTokens(req.MaxTokens*e.cfg.Multiplier, e.ceiling)
 		return req
 	}
-	if text := f.correction(); text != "" {
+	if text := f.correction(e.wantsText()); text != "" {
 		req.Messages = append(slices.Clone(req.Messages), userMessage(text))
 	}
 	return req

@@ -56,13 +56,16 @@ type extraction struct {
 	// rejected means that the text says of its documents that they are not the answer, doubted that it takes
 	// its last one back.
 	rejected, doubted bool
+	// calls are the calls of tools in the text, interim means that it ends with one of another tool.
+	calls   []writtenCall
+	interim bool
 	// end is where the model's turn ends.
 	end int
 }
 
 // isText reports whether the answer has neither JSON nor thinking alone.
 func (x extraction) isText() bool {
-	return len(x.documents) == 0 && x.broken < 0 && !x.thought && !x.announced && !x.repeats && !x.rejected && !x.doubted
+	return len(x.documents) == 0 && x.broken < 0 && !x.thought && !x.announced && !x.repeats && !x.rejected && !x.doubted && !x.interim
 }
 
 // extract finds the JSON documents of an answer, leniently and deterministically: the whole text, else
@@ -129,6 +132,7 @@ type searcher struct {
 	final bool
 	found extraction
 	marks markReader
+	call  openCall
 	// begins is the offset after the last mark of thinking, last that after the last document, also of one that
 	// does not count. scanned is up to where the text was searched for the turn of another.
 	begins, last, scanned int
@@ -176,6 +180,9 @@ func (s *searcher) run() {
 		if (len(s.found.documents) > 0 || s.found.broken >= 0) && endsTurn(rest) {
 			s.endTurn()
 			return
+		}
+		if (rest[0] == '<' || rest[0] == '[') && s.passCall(rest) {
+			continue
 		}
 		if hasPrefixFold(rest, channelMark) {
 			s.passChannel()
@@ -227,7 +234,7 @@ func (s *searcher) add(d document) {
 	rejected := s.isRejected(d)
 	if !rejected {
 		_, d.labelled = s.announcement(d.begins)
-		d.tool, d.quoted = s.calledTool(d.begins), isQuoted(s.lineBefore(d.begins))
+		d.tool, d.quoted = s.toolOf(d), isQuoted(s.lineBefore(d.begins))
 	}
 	s.last = d.end
 	if rejected {
@@ -254,6 +261,9 @@ func (s *searcher) openFence() {
 	}
 	content := strings.TrimSpace(body[:size])
 	s.budget -= size
+	if m := toolCode.FindStringSubmatch(content); m != nil && strings.HasPrefix(language, "tool") {
+		s.noteCall(m[1], begins)
+	}
 	if isThinking(language) {
 		s.pos += size + closed
 		s.found.thought = s.found.thought || len(s.found.documents) == 0

@@ -26,13 +26,16 @@ type failure struct {
 
 // correction returns the message that a failed attempt adds to the next one: the host's summary of
 // the violations. A truncated answer gets none: it needs a larger budget (OpenWOP envelope contract
-// §14.2).
-func (f failure) correction() string {
+// §14.2). isText means that the node asked for text.
+func (f failure) correction(isText bool) string {
 	if f.reason == reasonTruncation || f.detail == "" {
 		return ""
 	}
-	return "Your previous answer was not accepted: " + f.detail +
-		". Answer again with one JSON document that satisfies the schema, and nothing else."
+	text := "Your previous answer was not accepted: " + f.detail
+	if isText {
+		return text + ". Answer again with text alone."
+	}
+	return text + ". Answer again with one JSON document that satisfies the schema, and nothing else."
 }
 
 // classify applies the rows of the truth table that need no validation. A refusal wins over
@@ -69,6 +72,8 @@ func contentFailure(res provider.Result, f failure) failure {
 func parseFailure(text string, x extraction) failure {
 	f := failure{reason: reasonParse, code: fault.EnvelopeInvalid}
 	switch {
+	case x.interim:
+		f.detail = waitsForTool
 	case x.broken >= 0:
 		f.detail = syntaxProblem(text, x.broken)
 	case x.repeats:
@@ -104,6 +109,18 @@ func syntaxProblem(text string, start int) string {
 		return fmt.Sprintf("its JSON has a trailing comma at byte %d", start+len(before)-1)
 	}
 	return fmt.Sprintf("its JSON is broken at byte %d: %s", start+at, wrong.Reason)
+}
+
+// waitsForTool is the detail of an answer that waits for the result of a tool that no host calls.
+const waitsForTool = "it calls a tool that it was not offered, and what it says before that is not its answer"
+
+// interimFailure describes an answer whose server reports such a call.
+func interimFailure() failure {
+	return failure{
+		reason: reasonUnknown,
+		code:   fault.EnvelopeInvalid,
+		detail: waitsForTool,
+	}
 }
 
 // driftFailure describes an answer of a kind that the node did not ask for.

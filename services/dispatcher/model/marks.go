@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -90,6 +91,12 @@ func (r *markReader) readMark(at int) (mark, bool) {
 	}
 	t, ok := readTag(text)
 	switch {
+	case ok && t.name == "details" && !t.closing:
+		m := summary.FindStringSubmatch(text[t.size:min(len(text), t.size+maxTag)])
+		if m == nil || !isThinking(m[1]) {
+			return mark{}, false
+		}
+		return mark{text: text[:t.size], ends: "</details>", paired: true}, true
 	case !ok || !isThinking(t.name) && !r.isDraft(t, at):
 		return mark{}, false
 	case t.closing:
@@ -98,6 +105,9 @@ func (r *markReader) readMark(at int) (mark, bool) {
 		return mark{text: text[:t.size], ends: closingTag(text[t.size:], t.name)}, true
 	}
 }
+
+// summary matches the summary of a block that a page folds.
+var summary = regexp.MustCompile(`(?i)^\s*<summary>[^\pL]*(\pL+)`)
 
 // next returns the offset of the next mark of thinking or fence at the start of a line, after a broken
 // document at from. If there is none before to, it returns to.
@@ -296,7 +306,14 @@ func (s *searcher) passChannel() {
 			name = known
 		}
 	}
-	s.pos += len(channelMark) + headerSize(header, name)
+	size := headerSize(header, name)
+	s.call = openCall{}
+	before := s.text[max(0, s.pos-maxHeader):s.pos]
+	if to := recipient.FindStringSubmatch(before[max(0, strings.LastIndex(before, "<|")):] + " " + header[:size]); to != nil && name == "commentary" && !s.final {
+		s.call = openCall{open: true, tool: to[1], once: true}
+		s.noteCall(to[1], s.pos)
+	}
+	s.pos += len(channelMark) + size
 	s.begins, s.last = s.pos, s.pos
 	switch {
 	case name == "final":

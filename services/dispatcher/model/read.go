@@ -371,19 +371,26 @@ func envelopesOf(d document) []candidate {
 }
 
 func isEnvelope(d document) bool {
-	_, ok := newCandidate(d)
+	_, _, ok := envelopeBody(d.raw)
 	return ok
+}
+
+// envelopeBody returns the members of an object with a type and a payload.
+func envelopeBody(raw json.RawMessage) (body map[string]json.RawMessage, kind string, ok bool) {
+	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &body) != nil {
+		return nil, "", false
+	}
+	_, hasPayload := body["payload"]
+	if !hasPayload || json.Unmarshal(body["type"], &kind) != nil || kind == "" {
+		return nil, "", false
+	}
+	return body, kind, true
 }
 
 // newCandidate reads an object with a type and a payload.
 func newCandidate(d document) (candidate, bool) {
-	var body map[string]json.RawMessage
-	if json.Unmarshal(d.raw, &body) != nil {
-		return candidate{}, false
-	}
-	var kind string
-	_, hasPayload := body["payload"]
-	if !hasPayload || json.Unmarshal(body["type"], &kind) != nil || kind == "" {
+	body, kind, ok := envelopeBody(d.raw)
+	if !ok {
 		return candidate{}, false
 	}
 	malformed := strictjson.Check(d.raw, unlimited(d.raw)) != nil

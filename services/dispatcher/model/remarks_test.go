@@ -112,7 +112,8 @@ func TestExtract_TakesNoRemarkForTheAnswer(t *testing.T) {
 			"The matrix [[1,2],[3,4]] is no answer, [5 is cut": "",
 		},
 		`{"type":"object"}`: {
-			"The object {} is empty.":             "",
+			"The object {} is empty.":                                      "",
+			`<tool_call>{"name":"search","arguments":{"q":1}}</tool_call>`: "",
 			"{}":                                  "{}",
 			"Nothing: {}":                         "{}",
 			"{}\n{\"a\":1}\n{}":                   `{"a":1}`,

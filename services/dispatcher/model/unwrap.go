@@ -157,15 +157,30 @@ func (r *reader) wrapperNames(s *schema.Schema) []string {
 	if s == nil {
 		return names
 	}
-	members := map[string]bool{}
-	for name := range memberNames(s.Document()) {
-		members[plainName(name)] = true
-	}
+	members := r.membersOf(s)
 	names = slices.DeleteFunc(names, func(name string) bool { return members[name] })
 	if members["properties"] {
 		names = append(names, noFilledSchema)
 	}
 	return names
+}
+
+// membersOf returns the plain names of the members of a schema's values.
+func (r *reader) membersOf(s *schema.Schema) map[string]bool {
+	if r.emission != nil {
+		if requested := r.requestedSchema(); requested.schema == s {
+			return requested.members
+		}
+	}
+	return plainNames(memberNames(s.Document()))
+}
+
+func plainNames(names map[string]bool) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for name := range names {
+		out[plainName(name)] = true
+	}
+	return out
 }
 
 // unwrapped returns the documents with the values of those that only wrap a value of the schema, or an
@@ -337,18 +352,4 @@ func (r *reader) turnDocuments(d document) ([]document, bool) {
 		}
 	}
 	return nil, false
-}
-
-// withoutCalls leaves out the inputs of tools other than that of the answer.
-func (e *emission) withoutCalls(x extraction) extraction {
-	foreign := func(d document) bool { return d.tool != "" }
-	if !slices.ContainsFunc(x.documents, foreign) {
-		return x
-	}
-	names := (&reader{emission: e}).wrapperNames(nil)
-	x.documents = slices.DeleteFunc(slices.Clone(x.documents), func(d document) bool {
-		return foreign(d) && !slices.Contains(names, plainName(d.tool))
-	})
-	x.rejected = len(x.documents) == 0
-	return x
 }

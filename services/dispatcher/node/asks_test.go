@@ -10,7 +10,7 @@ import (
 )
 
 // An invalid question is reported at registration, with its path.
-func TestReview_LooksAtWhatANodeWouldAsk(t *testing.T) {
+func TestReview_ChecksTheQuestionOfANode(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
 		`{"kind":"custom","data":{"customKind":"ui.a2ui-surface","payload":{"catalogVersion":"0.9.1","surface":{"components":[{"component":"script"}]}}}}`: "/nodes/0/config/data/payload/surface/components/0/component",

@@ -73,7 +73,7 @@ func TestConfigs_HaveTheMembersOfTheirSchemas(t *testing.T) {
 	}
 }
 
-// Every schema is closed, and each member says what it means.
+// Every schema is closed, and each member has a description.
 func TestConfigs_AreClosedAndDescribed(t *testing.T) {
 	t.Parallel()
 	types := Builtin().Conformance(nil).And(PeerTypes()...)

@@ -41,7 +41,7 @@ func TestChannelWrite_TakesItsValueFromThePortFirst(t *testing.T) {
 }
 
 // OpenWOP host contract §5.6: the node records digest and length of the value, never the value.
-func TestSecretEcho_TellsDigestAndLength(t *testing.T) {
+func TestSecretEcho_OutputsDigestAndLength(t *testing.T) {
 	t.Parallel()
 	do := node.Builtin().Conformance(map[string]string{"s1": "abc"})["conformance.secret.echo"].Do
 	out, bad := do(node.Input{NodeID: "n", Config: json.RawMessage(`{"secretId":"s1"}`)})

@@ -207,7 +207,7 @@ func TestFlowTypes_FailWithARemedy(t *testing.T) {
 	}
 }
 
-func TestLoop_GoesRoundAsOftenAsItMay(t *testing.T) {
+func TestLoop_IteratesUpToItsLimit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		config string
@@ -249,7 +249,7 @@ func TestLoop_BoundsItsRoundsTogether(t *testing.T) {
 }
 
 // A value that a node selects keeps its trust.
-func TestFlowTypes_MarkWhatComesOfAnUntrustedVariable(t *testing.T) {
+func TestFlowTypes_KeepTheTrustOfAVariable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ typ, config string }{
 		{node.TypeGetVariable, `{"name":"limit"}`},
@@ -324,7 +324,7 @@ func TestProblems_AreThoseOfConditionsPortsAndConfigs(t *testing.T) {
 	}, paths)
 }
 
-func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
+func TestWarnings_FindProbableMistakes(t *testing.T) {
 	t.Parallel()
 	edge := func(id, from, to, rest string) string {
 		return `{"id":"` + id + `","sourceNodeId":"` + from + `","targetNodeId":"` + to + `"` + rest + `}`

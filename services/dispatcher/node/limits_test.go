@@ -70,7 +70,7 @@ func TestLimits_WarnOfATimeoutThatTheHostDoesNotAllow(t *testing.T) {
 	require.Equal(t, "/settings/timeout", warned[0].Path)
 }
 
-func TestReview_RefusesDelaysThatNoRunCarriesOut(t *testing.T) {
+func TestReview_RejectsDelaysOutOfRange(t *testing.T) {
 	t.Parallel()
 	for rest, want := range map[string]string{
 		`,"inputs":{},"config":{"delayMs":2592000000}`:                             "", // 30 days

@@ -23,7 +23,7 @@ const (
 
 // OpenWOP envelope contract §20: a schema that cannot be projected is refused when the workflow is
 // linted or registered, with the vendor and the place; where no vendor is named, that is a warning.
-func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
+func TestReview_NamesTheVendorThatCannotExpressASchema(t *testing.T) {
 	t.Parallel()
 	const (
 		tree  = `/nodes/0/config/outputSchema/$defs/tree/properties/below/items: no-recursive-ref: not supported by anthropic: the reference leads back to itself; unroll the recursion`
@@ -67,7 +67,7 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 }
 
 // The schema of a pack's type is not in the definition; a problem names the node that uses it.
-func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
+func TestReview_NamesTheNodeIfTheSchemaIsOfItsType(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	packs, _, err := pack.Load([]pack.Source{{Folder: "desk", FS: fstest.MapFS{
@@ -103,7 +103,7 @@ func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
 }
 
 // The check of expensive schemas is limited.
-func TestReview_LooksAtSoManySchemas(t *testing.T) {
+func TestReview_LimitsTheSchemasThatItChecks(t *testing.T) {
 	t.Parallel()
 	bad := func(n int, pad string) string {
 		return fmt.Sprintf(`{"title":"%d%s","type":"object","properties":{"a":false},"required":["a"]}`, n, pad)

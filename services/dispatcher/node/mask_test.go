@@ -56,7 +56,7 @@ func TestOf_IsNilWhereNothingIsSensitive(t *testing.T) {
 }
 
 // The masking modes, OpenWOP host contract §10.3.
-func TestModes_TellWhatTheirNamesSay(t *testing.T) {
+func TestModes_MaskOmitOrHashValues(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
 		"mask": `{"workflowId":"wf","inputs":{"lang":"de","ssn":"[REDACTED]"}}`,
@@ -69,7 +69,7 @@ func TestModes_TellWhatTheirNamesSay(t *testing.T) {
 }
 
 // OpenWOP host contract §10.3: every source of sensitivity, and the events with its values.
-func TestSources_AreMaskedWhereverTheyAreTold(t *testing.T) {
+func TestSources_AreMaskedInEveryEvent(t *testing.T) {
 	t.Parallel()
 	types := node.Builtin()
 	packed := types["core.noop"]
@@ -183,7 +183,7 @@ func TestSources_AreMaskedWhereverTheyAreTold(t *testing.T) {
 	}
 }
 
-func TestRecord_TellsNoSensitiveInputsDefaultsAndChannels(t *testing.T) {
+func TestRecord_MasksSensitiveInputsDefaultsAndChannels(t *testing.T) {
 	t.Parallel()
 	p := node.NewMaskPolicy(def(t, map[string]string{"a": plain}, secret, `channels={"c":{"reducer":"append","sensitive":true,"default":["123"]}}`), node.Builtin())
 	r := &wire.RunRecord{
@@ -199,7 +199,7 @@ func TestRecord_TellsNoSensitiveInputsDefaultsAndChannels(t *testing.T) {
 	require.JSONEq(t, `"123"`, string(r.Inputs["ssn"]), "the record itself stays as it was")
 }
 
-func TestRefuses_NodesThatTellWhileTheyWork(t *testing.T) {
+func TestFindUnmaskable_FindsNodesThatStream(t *testing.T) {
 	t.Parallel()
 	n, refused := node.FindUnmaskable(def(t, map[string]string{"m": `"typeId":"core.ai.callPrompt","config":{},"inputs":{}`}), node.Builtin())
 	require.True(t, refused)
@@ -208,7 +208,7 @@ func TestRefuses_NodesThatTellWhileTheyWork(t *testing.T) {
 	require.False(t, refused)
 }
 
-func TestEverything_TellsNoValue(t *testing.T) {
+func TestMaskAll_MasksEveryValue(t *testing.T) {
 	t.Parallel()
 	p := node.NewMaskAll(node.Mask)
 	require.JSONEq(t, `{"outputs":{"a":"[REDACTED]"}}`, maskedPayload(p, wire.EventNodeCompleted, "n", `{"outputs":{"a":1}}`))

@@ -25,7 +25,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/definition"
 )
 
-// Class says how a type is executed.
+// Class is how a type is executed.
 type Class int
 
 // The classes of node types.

@@ -63,7 +63,7 @@ func TestIdentity_EchoesItsPortsAndSetsVariables(t *testing.T) {
 	require.Equal(t, node.Output{}, out)
 }
 
-func TestFail_FailsAsItIsTold(t *testing.T) {
+func TestFail_FailsAsConfigured(t *testing.T) {
 	t.Parallel()
 	const code, message = "conformance_test_failure", "Intentional conformance failure"
 	for config, want := range map[string][2]string{

@@ -30,7 +30,7 @@ func desk(t *testing.T) []*pack.Pack {
 	return packs
 }
 
-func TestWith_MakesTypesOfTheHosts(t *testing.T) {
+func TestWith_DerivesTypesFromTheHosts(t *testing.T) {
 	t.Parallel()
 	c := node.Builtin().With(desk(t))
 	require.NotContains(t, c, "vendor.acme.desk.code")
@@ -58,7 +58,7 @@ func TestConfigure_FillsInWhatTheAuthorLeftOut(t *testing.T) {
 	require.Equal(t, `{"b":3}`, string(node.Builtin()["core.noop"].Configure(json.RawMessage(`{"b":3}`))))
 }
 
-func TestChecks_HoldANodeToItsType(t *testing.T) {
+func TestChecks_ApplyTheSchemasOfTheType(t *testing.T) {
 	t.Parallel()
 	typ := node.Builtin().With(desk(t))["vendor.acme.desk.echo"]
 	require.Empty(t, typ.CheckConfig(nil))
@@ -106,7 +106,7 @@ func TestBuiltin_ModelNodesShipAsAPack(t *testing.T) {
 }
 
 // A pack's type accepts the config of its base, whether the pack fills it in or not.
-func TestWith_HoldsTheWholeConfigToTheBase(t *testing.T) {
+func TestWith_ChecksTheWholeConfigAgainstTheBase(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	packs, _, err := pack.Load([]pack.Source{{Folder: "desk", FS: fstest.MapFS{

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-func TestReview_RefusesToAskWhereNoCallIs(t *testing.T) {
+func TestReview_RejectsAskOnNodesWithoutCalls(t *testing.T) {
 	t.Parallel()
 	const ask = `,"config":{},"inputs":{},"settings":{"onUnknownOutcome":"ask"}`
 	for _, typ := range []string{"core.noop", "core.delay", "core.end"} {

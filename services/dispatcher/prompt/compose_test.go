@@ -312,7 +312,7 @@ func TestPayload_ShowsTextsAtTheFullLevelOnly(t *testing.T) {
 }
 
 // A name with different values in two templates is recorded for both.
-func TestPayload_TellsOfBothVariablesOfOneName(t *testing.T) {
+func TestPayload_HasBothVariablesOfOneName(t *testing.T) {
 	t.Parallel()
 	a := parse(t, `{"templateId":"a","version":"1.0.0","kind":"system","text":"{{x}}"}`)
 	b := parse(t, `{"templateId":"b","version":"1.0.0","kind":"user","text":"{{x}}"}`)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDoubts_FindWhatAnAuthorProbablyDidNotMean(t *testing.T) {
+func TestDoubts_FindProbableMistakesOfATemplate(t *testing.T) {
 	t.Parallel()
 	const name = `[{"name":"name","type":"string","required":true}]`
 	template := func(text, variables string) string {

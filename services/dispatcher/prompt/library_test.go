@@ -70,7 +70,7 @@ func TestFind_SaysWhatThereIs(t *testing.T) {
 	require.Equal(t, fault.TemplateNotFound, err.Code)
 }
 
-func TestNewLibrary_TellsAllCollisions(t *testing.T) {
+func TestNewLibrary_ReportsAllCollisions(t *testing.T) {
 	t.Parallel()
 	theirs := versions(t, "w", "3.0.0")[0]
 	theirs.Library = "vendor.acme.desk"

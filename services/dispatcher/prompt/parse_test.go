@@ -34,7 +34,7 @@ func TestParse_TakesATemplate(t *testing.T) {
 	require.Empty(t, w.Doubts())
 }
 
-func TestParse_TellsAllThatIsWrongWithItsPlace(t *testing.T) {
+func TestParse_ReportsEveryProblemWithItsPlace(t *testing.T) {
 	t.Parallel()
 	with := func(change string) string {
 		return `{"templateId":"w","version":"1.0.0","kind":"user","text":"x","variables":[` + change + `]}`

@@ -30,7 +30,7 @@ func saw(cfg queue.GuardConfig, looks ...[2]int) (*queue.Guard, *time.Time) {
 	return g, &now
 }
 
-func TestGuard_ForetellsTheWaitFromHowFastTheQueueIsWorkedOff(t *testing.T) {
+func TestGuard_PredictsTheWaitFromTheRateOfTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -50,7 +50,7 @@ func TestGuard_ForetellsTheWaitFromHowFastTheQueueIsWorkedOff(t *testing.T) {
 }
 
 // Old observations do not count for the rate.
-func TestGuard_ForgetsHowFastTheQueueWas(t *testing.T) {
+func TestGuard_ForgetsOldRates(t *testing.T) {
 	t.Parallel()
 	looks := [][2]int{{1000, 0}, {1000, 5000}}
 	for range 20 {
@@ -60,7 +60,7 @@ func TestGuard_ForgetsHowFastTheQueueWas(t *testing.T) {
 	require.Equal(t, 10*time.Second, g.ExpectedWait(0))
 }
 
-func TestGuard_RefusesWhatWouldWaitTooLong(t *testing.T) {
+func TestGuard_RejectsRunsThatWouldWaitTooLong(t *testing.T) {
 	t.Parallel()
 	g, now := saw(queue.GuardConfig{MaxWait: time.Minute}, [2]int{2400, 0}, [2]int{2400, 40})
 	leave, err := g.Enter(0)
@@ -78,7 +78,7 @@ func TestGuard_RefusesWhatWouldWaitTooLong(t *testing.T) {
 	require.NoError(t, err, "the queue is empty")
 }
 
-func TestGuard_RefusesWhereNothingIsHandedOutAnyMore(t *testing.T) {
+func TestGuard_RejectsRunsWhileTheQueueStalls(t *testing.T) {
 	t.Parallel()
 	g, now := saw(queue.GuardConfig{MaxWait: time.Minute}, [2]int{1, 0})
 	*now = now.Add(time.Minute)
@@ -131,7 +131,7 @@ func (q *depthSource) Depth(context.Context) (runlog.Depth, error) {
 	return runlog.Depth{Waiting: 7}, nil
 }
 
-func TestGuard_LooksAtTheQueueWhileItRuns(t *testing.T) {
+func TestGuard_SamplesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, q := queue.NewGuard(queue.GuardConfig{}, time.Now), &depthSource{}

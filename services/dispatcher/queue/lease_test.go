@@ -101,7 +101,7 @@ func TestScheduler_TicketOfAKilledDispatcherIsFreeWhenItsLeaseIsOver(t *testing.
 		require.Equal(t, 1, two.ran("parked"))
 		depth, err := b.Depth(t.Context())
 		require.NoError(t, err)
-		require.Zero(t, depth.Waiting+depth.Held)
+		require.Zero(t, depth.Waiting+depth.InDelivery)
 	})
 }
 
@@ -228,7 +228,7 @@ func TestScheduler_ALostLeaseFreesItsTickets(t *testing.T) {
 		require.Equal(t, 1, two.ran("parked"))
 		depth, err := b.Depth(t.Context())
 		require.NoError(t, err)
-		require.Zero(t, depth.Waiting+depth.Held)
+		require.Zero(t, depth.Waiting+depth.InDelivery)
 	})
 }
 

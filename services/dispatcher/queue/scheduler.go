@@ -139,7 +139,7 @@ func (s *Scheduler) Depth(ctx context.Context) (runlog.Depth, error) {
 	defer s.mu.Unlock()
 	d.Parked, d.Limited = s.byReason[Capacity], s.byReason[Concurrency]+s.byReason[Rate]
 	d.Waiting += d.Parked
-	d.Held += s.heldTickets
+	d.InDelivery += s.heldTickets
 	// A run with a ticket counts as handed out when the ticket is claimed.
 	s.handed = max(s.handed, d.HandedOut+s.claimed-min(s.parked, d.HandedOut+s.claimed))
 	d.HandedOut = s.handed

@@ -61,8 +61,8 @@ func TestScheduler_OneTenantsBacklogDoesNotDelayAnother(t *testing.T) {
 		require.NoError(t, <-errs)
 	}
 	began := time.Now()
-	r.start(t, "b", "b_amid", nil) // behind whatever of the others is not parked yet
-	eventually(t, "the run that came amid the burst", func() bool { return g.ran("b_amid") == 1 })
+	r.start(t, "b", "b_later", nil) // behind the others that are not parked yet
+	eventually(t, "the run started during the burst", func() bool { return g.ran("b_later") == 1 })
 	t.Logf("behind a burst of %d: %s", n, time.Since(began)) // as long as it takes to park what came before
 
 	eventually(t, "all others wait in tickets", func() bool { return d.Parked("a") == n-16 })
@@ -189,7 +189,7 @@ func TestScheduler_AnotherDispatcherGoesOnAfterAStop(t *testing.T) {
 	eventually(t, "all are executed", func() bool { return second.distinct() == 20 })
 	eventually(t, "nothing is left", func() bool {
 		depth, err := d.Depth(t.Context())
-		return err == nil && depth.Waiting+depth.Held+depth.Limited == 0
+		return err == nil && depth.Waiting+depth.InDelivery+depth.Limited == 0
 	})
 }
 
@@ -234,7 +234,7 @@ func TestScheduler_TwoSaturatedDispatchersExecuteEveryRunOnce(t *testing.T) {
 	for _, d := range []*dispatcher{one, two} {
 		eventually(t, "nothing is left", func() bool {
 			depth, err := d.Depth(t.Context())
-			return err == nil && depth.Waiting+depth.Held+depth.Limited == 0
+			return err == nil && depth.Waiting+depth.InDelivery+depth.Limited == 0
 		})
 	}
 	for _, id := range all {

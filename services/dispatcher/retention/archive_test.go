@@ -131,8 +131,8 @@ func TestStore_RefusesWhatIsNoWholeRun(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// The caller learns that the archive is away, the log why.
-func TestStore_SaysThatTheArchiveIsAway(t *testing.T) {
+// The error names the unavailable archive, the log the cause.
+func TestStore_ReportsAnUnavailableArchive(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t, func(at archive.Target) archive.Target { return broken{at} })
 	run := writeRun(t, r.log, "run_1", "", true)

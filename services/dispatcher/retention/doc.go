@@ -1,4 +1,4 @@
-// Package retention decides what becomes of runs that have ended: their archives, legal holds,
+// Package retention manages ended runs: their archives, legal holds,
 // expiry and erasure.
 //
 //	Archiver   makes the archive of a run, and keeps it in the archive of the host

@@ -109,7 +109,7 @@ func eraseFault(err error) error {
 		return fault.NoRun()
 	case errors.Is(err, runlog.ErrActive):
 		return fault.New(fault.Conflict, "the run has not ended; cancel it, and erase it when it has ended").Wrap(err)
-	case errors.Is(err, runlog.ErrPermanent):
+	case errors.Is(err, runlog.ErrRemovalDenied):
 		return fault.New(fault.CapabilityNotProvided, "the run log was created by a build that forbids the removal of frames; "+
 			"the operator has to move it to a new stream").Wrap(err)
 	case errors.Is(err, runlog.ErrUnavailable):

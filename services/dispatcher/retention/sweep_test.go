@@ -288,7 +288,7 @@ func TestSweep_EndsWithTheOwnership(t *testing.T) {
 	require.Nil(t, s.Totals())
 }
 
-func TestReport_CountsByAgeAndWhatIsNext(t *testing.T) {
+func TestReport_CountsByAgeAndNextErasure(t *testing.T) {
 	t.Parallel()
 	x := &table{}
 	for id, age := range map[string]int{"new": 0, "week": 8, "next": 30, "over": 31, "old": 100, "ancient": 400} {

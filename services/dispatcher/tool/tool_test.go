@@ -68,7 +68,7 @@ func TestTimeout_IsBounded(t *testing.T) {
 	require.NotNil(t, tool.CheckTimeout(600_001))
 }
 
-func TestDone_RefusesWhatNoFrameCarries(t *testing.T) {
+func TestDone_RejectsResultsThatExceedAFrame(t *testing.T) {
 	t.Parallel()
 	most := make(json.RawMessage, tool.MaxResultBytes)
 	require.Nil(t, tool.NewSuccess(map[string]json.RawMessage{"a": most, "b": most, "c": json.RawMessage("1")}).Err, "a text in two outputs counts once")

@@ -278,7 +278,7 @@ func TestTrim_ChangesNothingOfABundle(t *testing.T) {
 }
 
 // A model's asset address and media type are model output and may repeat the run's input.
-func TestBuild_TakesNoWordOfTheModelFromAnAsset(t *testing.T) {
+func TestBuild_OmitsModelTextOfAnAsset(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
 		`{"url":"https://cdn.example/` + canary + `.png","bytes":77,"mimeType":"image/png"}`,

@@ -37,7 +37,7 @@ type node struct {
 	// at is the time of the event that is read, since when the next call counts, and began when the
 	// last one did.
 	at, since, began int64
-	// instead says why the node's attempts call another model than its own; empty for its own.
+	// instead is why the node's attempts call another model than its own; empty for its own.
 	instead string
 }
 
@@ -141,7 +141,7 @@ func (n *node) retried(p *payload) {
 	n.end(view.ResultRetried, err)
 }
 
-// choice says why the model of an execution is called.
+// choice returns why the model of an execution is called.
 func (n *node) choice() string {
 	s := n.current.Substitution
 	switch {

@@ -118,7 +118,7 @@ func TestTimeline_ShowsWaitsOfNodesAndOfTheRun(t *testing.T) {
 	require.Equal(t, int64(9), line.Last)
 }
 
-func TestTimeline_ReadsTimesThatAreNone(t *testing.T) {
+func TestTimeline_ToleratesInvalidTimes(t *testing.T) {
 	t.Parallel()
 	e := wire.Event{Sequence: 0, Type: "node.skipped", NodeID: "a", Timestamp: "yesterday"}
 	line := fold.Of("r", "also yesterday", []wire.Event{e}).Timeline

@@ -54,7 +54,7 @@ func silent(t *testing.T, s *hub.Subscription) {
 	}
 }
 
-func TestPublish_ReachesThoseWhoFollowTheRun(t *testing.T) {
+func TestPublish_ReachesFollowersOfTheRun(t *testing.T) {
 	t.Parallel()
 	h := hub.New(8)
 	a, b, other := h.Subscribe(key), h.Subscribe(key), h.Subscribe(store.Key{Tenant: logtest.Tenant, RunID: "run-2"})

@@ -22,7 +22,7 @@ const runBytes = 1024
 // step does not fold the run again.
 type projector struct {
 	store store.Reader
-	// words says whether runs are found by the words of their contents.
+	// words is true if runs are found by the words of their contents.
 	words bool
 	hot   *lru.Cache[store.Key, *project.Run]
 }

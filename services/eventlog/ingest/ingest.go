@@ -119,7 +119,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 			waits.Reset()
 		}
 		i.setTrouble(err)
-		i.slog.Warn("read model falls behind, will try again", "error", err, "backoff", waits.Next())
+		i.slog.Warn("read model falls behind; trying again", "error", err, "backoff", waits.Next())
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 // moved, following resumes at its position.
 func (i *Ingester) rebuild(ctx context.Context, why error) error {
 	if errors.Is(why, store.ErrMoved) {
-		i.slog.Warn("read model has moved, the run log is followed from where it stands", "error", why)
+		i.slog.Warn("read model has another position than expected; following the run log from there", "error", why)
 	} else {
 		i.slog.Error("read model will be rebuilt from the run log", "error", why)
 		i.counts.rebuilds.Add(1)
@@ -294,7 +294,7 @@ func (i *Ingester) insist(ctx context.Context, step func() error) (err error) {
 		}
 		failed = true
 		i.setTrouble(err)
-		i.slog.Warn("store fails, will try again", "error", err, "backoff", waits.Next())
+		i.slog.Warn("write to the read model failed; trying again", "error", err, "backoff", waits.Next())
 	}
 	return err
 }

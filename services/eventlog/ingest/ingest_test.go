@@ -87,7 +87,7 @@ func TestRun_GoesOnWhereItStopped(t *testing.T) {
 }
 
 // What the release before stored has no marks.
-func TestRun_MarksARunOfBeforeThereWereMarksOnceItMoves(t *testing.T) {
+func TestRun_MarksAnOlderRunWithItsNextFrame(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
 	r := newRig(t, log)

@@ -74,8 +74,8 @@ func TestCompare_CountsALostEndOfAGrowingLog(t *testing.T) {
 	require.EqualValues(t, 7, r.ing.Stats().Lost)
 }
 
-// A leader that was cut off from the others answers for some seconds as of before.
-func TestCompare_LosesNothingToALeaderOfBefore(t *testing.T) {
+// A leader that was cut off from the others returns an old position for some seconds.
+func TestCompare_IgnoresAnOutdatedLeader(t *testing.T) {
 	t.Parallel()
 	r, log, all := cutOff(t, 7)
 	r.compare(t, 14)

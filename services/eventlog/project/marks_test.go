@@ -33,7 +33,7 @@ func marksOf(marks []store.Mark) []string {
 	return out
 }
 
-func TestFound_MarksARunWithWhatItsEventsTell(t *testing.T) {
+func TestFound_MarksARunByItsEvents(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		event wire.Draft

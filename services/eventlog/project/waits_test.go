@@ -53,7 +53,7 @@ func TestWaits_ShowsWhetherAPersonHasToAct(t *testing.T) {
 
 // C3d: an executing run is shown with its owner, also after other writers change it, and after a
 // reload from the store.
-func TestWaits_NamesWhoHasTheRun(t *testing.T) {
+func TestWaits_NamesTheOwnerOfTheRun(t *testing.T) {
 	t.Parallel()
 	w, log := written(t)
 	s := &shelf{perPage: 10}

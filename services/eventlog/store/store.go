@@ -13,7 +13,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/tally"
@@ -247,8 +249,8 @@ type Query struct {
 	// WaitingSince selects runs that have been waiting since this time or longer; in
 	// wire.TimeLayout.
 	WaitingSince string
-	// Words selects runs that have, for each of them, a word that begins with it; separated by spaces. It
-	// requires the order by creation time.
+	// Words are prefixes, separated by spaces: selects runs with a word for each of them, in the order by
+	// creation time.
 	Words string
 	// Asking selects runs with an open question.
 	Asking bool
@@ -258,6 +260,19 @@ type Query struct {
 	// After is the last row of the previous page; the zero Place is the start.
 	After Place
 	Limit int
+}
+
+// Validate checks the status, the order, and that words come with the order by creation time.
+func (q Query) Validate() error {
+	switch {
+	case q.Status != "" && !slices.Contains(wire.Statuses(), q.Status):
+		return fault.OneOf("status", wire.Statuses())
+	case q.Sort != SortCreated && !slices.Contains(Sorts(), q.Sort):
+		return fault.OneOf("sort", Sorts())
+	case q.Words != "" && q.Sort != SortCreated:
+		return fault.InvalidQuery("sort", "runs that are found by text are listed by creation time only")
+	}
+	return nil
 }
 
 // Marks returns the marks that runs must have, by name.

@@ -98,7 +98,7 @@ func (s *Source) Document(ctx context.Context) (engine.Document, error) {
 	return s.document, nil
 }
 
-// Changed says that the document may have changed: the next request gets a new one.
+// Changed marks the document as outdated: the next request gets a new one.
 func (s *Source) Changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +274,7 @@ type policies struct {
 	Scopes []string               `json:"scopes"`
 }
 
-// agents says that the reasoning of models is shown. This host has no other agent features.
+// agents advertises that the reasoning of models is shown. This host has no other agent features.
 type agents struct {
 	Reasoning agentReasoning `json:"reasoning"`
 }

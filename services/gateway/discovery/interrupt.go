@@ -6,7 +6,7 @@ type interruptBlock struct {
 }
 
 // approverRouting has no member audience: questions are delivered to the run's callbackUrl
-// and the tenant's webhooks, whatever the gate says.
+// and the tenant's webhooks, regardless of the gate.
 type approverRouting struct {
 	Supported bool     `json:"supported"`
 	RefKinds  []string `json:"refKinds"`

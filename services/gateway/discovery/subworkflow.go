@@ -5,7 +5,7 @@ import dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 // typeSubWorkflow is the node type that runs another workflow.
 const typeSubWorkflow = "core.subWorkflow"
 
-// subWorkflow says that a child's variables are seeded from its parent's.
+// subWorkflow advertises that a child's variables are seeded from its parent's.
 type subWorkflow struct {
 	InputMapping bool `json:"inputMapping"`
 }

@@ -64,7 +64,7 @@ func TestListAnswers_BoundsTheBytesOfAnnotations(t *testing.T) {
 	require.LessOrEqual(t, bytes, 2<<20)
 }
 
-func TestListAnswers_RejectsWhatCannotBe(t *testing.T) {
+func TestListAnswers_RejectsInvalidParameters(t *testing.T) {
 	t.Parallel()
 	for _, req := range []*hostv1.ListAnswersRequest{
 		{Limit: proto.Int32(0)},

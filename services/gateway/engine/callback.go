@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
-// callbackProblem says why a URL must not be called; "" if it may be. It is checked like a
+// callbackProblem returns why a URL must not be called; "" if it may be. It is checked like a
 // webhook's URL, and again for each call (OpenWOP host contract §10.6).
 func (s *Service) callbackProblem(ctx context.Context, url string) string {
 	var err error

@@ -32,7 +32,7 @@ type Document struct {
 // Discovery computes the discovery document.
 type Discovery interface {
 	Document(ctx context.Context) (Document, error)
-	// Changed says that the document may have changed.
+	// Changed marks the document as outdated.
 	Changed()
 }
 
@@ -69,7 +69,7 @@ type Deps struct {
 	Assignees *AssigneeStore
 	// Webhooks is nil if this host has no webhooks.
 	Webhooks *webhook.Service
-	// Warnings returns what is wrong with the host; nil if there is nothing to ask.
+	// Warnings returns the problems of the host; nil disables them.
 	Warnings func() []string
 	Clock    func() time.Time
 }

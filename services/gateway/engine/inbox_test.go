@@ -95,8 +95,8 @@ func TestListInterrupts_ListsWhatTheCallerMayAnswer(t *testing.T) {
 	}
 }
 
-// Each question says whether the caller may answer it. One that was answered has its answer instead.
-func TestListInterrupts_SaysWhatIsAnswerable(t *testing.T) {
+// Each open question shows whether the caller may answer it. An answered one shows its answer.
+func TestListInterrupts_MarksAnswerableQuestions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	res, err := r.ListInterrupts(as(t, opsKey), &hostv1.ListInterruptsRequest{})

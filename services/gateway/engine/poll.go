@@ -62,7 +62,7 @@ func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRe
 	return out, nil
 }
 
-// beyondEnd says that a cursor is none of the run: it is of another run, or of another host.
+// beyondEnd is the error of a cursor of another run or another host.
 func beyondEnd(name string, cursor int64, head int32) string {
 	if cursor < 1<<62-1 { // that of a Last-Event-ID with too many digits
 		name += " " + strconv.FormatInt(cursor, 10)

@@ -43,10 +43,10 @@ type dispatcher struct {
 	list      func(*dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error)
 	answers   int
 	answered  *dispatcherv1.ResolveInterruptRequest // the last of them
-	answering func() error                          // what the log of the run says to an answer
+	answering func() error                          // error of the run log for an answer
 	workflows map[string]string                     // by tenant/id
 	blocked   map[string]*dispatcherv1.BlockedRun   // by tenant/id
-	away      bool                                  // no dispatcher says which runs are blocked
+	away      bool                                  // no dispatcher reports blocked runs
 }
 
 func (d *dispatcher) ForkRun(_ context.Context, r *dispatcherv1.ForkRunRequest, _ ...grpc.CallOption) (*dispatcherv1.ForkRunResponse, error) {

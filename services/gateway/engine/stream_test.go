@@ -64,7 +64,7 @@ func (s *subscriber) shown() string {
 	return strings.Join(out, "\n")
 }
 
-// event is an event whose document, payload and snapshot tell its sequence.
+// event is an event whose document, payload and snapshot contain its sequence.
 func event(n int32, typ string) *eventlogv1.Event {
 	return &eventlogv1.Event{
 		Sequence: n, Type: typ,

@@ -77,7 +77,7 @@ func TestSavedViews_BelongToTheirOwnerAndAreSharedWithinTheTenant(t *testing.T) 
 	require.Len(t, r.views(t, liveKey), 1)
 }
 
-func TestPutSavedView_RejectsWhatIsTooMuchOrUnknown(t *testing.T) {
+func TestPutSavedView_RejectsLargeAndUnknownViews(t *testing.T) {
 	t.Parallel()
 	r := withViews(t)
 	for name, req := range map[string]*hostv1.PutSavedViewRequest{

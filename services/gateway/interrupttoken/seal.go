@@ -12,7 +12,7 @@ import (
 // is a keyed hash of the interrupt id and the tenant. Replicas therefore produce the same
 // ciphertext, and two interrupts of a tenant have different ones.
 func seal(key []byte, interruptID, tenant string) ([]byte, error) {
-	aead, err := box(key)
+	aead, err := newAEAD(key)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func seal(key []byte, interruptID, tenant string) ([]byte, error) {
 }
 
 func unseal(key []byte, interruptID string, sealed []byte) (tenant string, ok bool) {
-	aead, err := box(key)
+	aead, err := newAEAD(key)
 	if err != nil || len(sealed) < aead.NonceSize() {
 		return "", false
 	}
@@ -31,7 +31,8 @@ func unseal(key []byte, interruptID string, sealed []byte) (tenant string, ok bo
 	return string(text), err == nil
 }
 
-func box(key []byte) (cipher.AEAD, error) {
+// newAEAD returns a cipher whose caller passes the nonce.
+func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err

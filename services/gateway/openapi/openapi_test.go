@@ -146,7 +146,7 @@ func TestDocument_DeclaresEveryPathParameter(t *testing.T) {
 	})
 }
 
-func TestDocument_TellsScopesBodiesAndErrors(t *testing.T) {
+func TestDocument_HasScopesBodiesAndErrors(t *testing.T) {
 	t.Parallel()
 	doc := described(t)
 	for _, r := range rest.Routes {
@@ -291,7 +291,7 @@ func TestDocument_HasEveryKindOfInterrupt(t *testing.T) {
 	}
 }
 
-// Generators make no type of an object without members: it must say that it is open.
+// Generators create no type for an object without members unless it is declared open.
 func TestDocument_TypesEveryObject(t *testing.T) {
 	t.Parallel()
 	var walk func(path string, v any)

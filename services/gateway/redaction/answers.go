@@ -1,6 +1,6 @@
 // Package redaction removes secrets from what the gateway returns and stores: errors,
 // answers of test seams, texts of callers, and debug bundles. It calls the redactor, or the
-// dispatcher where only the dispatcher knows which secrets a run uses.
+// dispatcher if only the dispatcher has the secrets that a run uses.
 //
 // Without the redactor nothing is returned or stored unredacted: an error keeps its code
 // only, everything else fails with fault.ServiceUnavailable.

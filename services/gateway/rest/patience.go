@@ -23,7 +23,7 @@ func DefaultPatience() Patience {
 	return Patience{Start: 5 * time.Second, MinRate: 8 << 10, Total: time.Minute}
 }
 
-// String says what the limits allow.
+// String describes the limits.
 func (p Patience) String() string {
 	return fmt.Sprintf("%d bytes a second after %s, at most %s", p.MinRate, p.Start, p.Total)
 }

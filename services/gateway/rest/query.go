@@ -115,7 +115,7 @@ func checkQuery(r *http.Request, known []parameter) error {
 	return fault.Invalid(found[0], found[1:]...)
 }
 
-// queryProblem returns what is wrong with a parameter; nil if nothing.
+// queryProblem returns the problem of a parameter; nil without one.
 func queryProblem(name string, values []string, known []parameter) *fault.Problem {
 	p := &fault.Problem{In: fault.Query, Path: strings.ToValidUTF8(name, "�")}
 	i := slices.IndexFunc(known, func(k parameter) bool { return k.name == name })
@@ -155,7 +155,7 @@ func describeUnknown(p *fault.Problem, known []parameter) {
 // integer is a decimal integer as in JSON. The translation would read a leading 0 as octal.
 var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// wantOf says what a parameter's value should be; empty if it is valid.
+// wantOf describes the valid values of a parameter; empty if its value is valid.
 func wantOf(kind protoreflect.Kind, value string) string {
 	switch kind {
 	case protoreflect.BoolKind:

@@ -50,7 +50,7 @@ func TestBatch_FlushGivesDocumentsInOrderUnderTheLastSequence(t *testing.T) {
 	require.True(t, b.Empty())
 }
 
-func TestBatch_StartsAnewAfterAFlush(t *testing.T) {
+func TestBatch_StartsAgainAfterAFlush(t *testing.T) {
 	t.Parallel()
 	var b runview.Batch
 	b.Add(1, "node.completed", []byte(`{"a":1}`))

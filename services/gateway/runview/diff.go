@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// DiffOp says how an event differs.
+// DiffOp is how an event differs.
 type DiffOp string
 
 // The ways in which an event can differ.

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// ended knows which sessions ended before their time. It is safe for concurrent use.
+// ended has the sessions that ended before their time. It is safe for concurrent use.
 type ended struct {
 	store kv.Store
 	clock func() time.Time

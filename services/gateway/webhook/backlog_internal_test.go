@@ -95,7 +95,7 @@ func TestBacklog_RewindsATenant(t *testing.T) {
 }
 
 // The record has a limited number of positions, and earlier versions read Pos of it.
-func TestFeedRecord_KeepsThePositionsOfThoseFurthestBehind(t *testing.T) {
+func TestFeedRecord_KeepsThePositionsOfTheSlowestTenants(t *testing.T) {
 	t.Parallel()
 	b := newBacklog(FeedLimits{Frames: 9, PerTenant: 9})
 	b.read = 10_000

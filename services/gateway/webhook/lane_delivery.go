@@ -16,7 +16,7 @@ import (
 // not cause.
 const laneRetry = time.Second
 
-// laneResult says how the work on a lane ended: when it is due again, and whether it still
+// laneResult is the result of the work on a lane: when it is due again, and whether it still
 // exists.
 type laneResult struct {
 	due    time.Time

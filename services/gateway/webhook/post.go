@@ -16,7 +16,7 @@ import (
 
 // Result is the outcome of a delivery attempt.
 type Result struct {
-	// Reason says briefly why the attempt failed; empty means success. It repeats nothing of
+	// Reason is why the attempt failed, in short; empty means success. It repeats nothing of
 	// the receiver's response.
 	Reason string
 	// Refused means that the request was not sent, because the URL must not be called.

@@ -211,7 +211,7 @@ func (s *scheduler) nextWake(now time.Time) time.Time {
 	return at
 }
 
-// timer says when a lane is due.
+// timer is the time at which a lane is due.
 type timer struct {
 	at time.Time
 	id laneID

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 )
 
-func TestLate_FindsAnOwnerThatWritesAfterAnother(t *testing.T) {
+func TestLate_FindsAnOwnerThatWritesAfterItsSuccessor(t *testing.T) {
 	t.Parallel()
 	for writers, want := range map[string][]string{
 		"a-1@1 a-1@1 b-1@2 b-1@2":    nil,

@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 )
 
-// The credentials that the double knows.
+// The credentials that the double accepts.
 const (
 	Region    = "eu-central-1"
 	KeyID     = "AKIDEXAMPLE"

@@ -3387,7 +3387,7 @@ export interface components {
         GetRunOwnerResult: {
             /**
              * Format: int64
-             * @description Counts the owners of the run; 0: none yet.
+             * @description Counts the claims of the run; 0: none yet.
              */
             epoch: number;
             /** @description Expiry of the lease unless renewed. */

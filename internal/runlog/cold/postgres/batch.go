@@ -45,8 +45,8 @@ type batch struct {
 	places map[*cold.Object][]int64
 }
 
-// writeBatch writes the contents of objects to the bucket, and reads them back. The index knows the
-// batch before it is written, so that none is left behind unknown. It returns nil without a bucket.
+// writeBatch writes the contents of objects to the bucket, and reads them back. The index has the batch
+// before it is written, so that every batch in the bucket is listed. It returns nil without a bucket.
 func (s *Store) writeBatch(ctx context.Context, objects []*cold.Object) (*batch, error) {
 	if s.cfg.Bucket == nil || len(objects) == 0 {
 		return nil, nil //nolint:nilnil // see above

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/internal/runlog/cold"
 )
 
-// claim notes the bucket of the first batch, and refuses another one. The caller writes.
+// claim records the bucket of the first batch, and rejects another one. The caller holds the write lock.
 func (s *Store) claim(ctx context.Context, tx pgx.Tx) error {
 	var in *string
 	err := tx.QueryRow(ctx, `UPDATE totals SET bucket = coalesce(bucket, $1) RETURNING bucket`, s.cfg.Bucket.String()).Scan(&in)
@@ -20,8 +20,8 @@ func (s *Store) claim(ctx context.Context, tx pgx.Tx) error {
 	return s.mine(in)
 }
 
-// mine reports that the contents are in another bucket than that of this process: it would find all of them
-// lost. in is nil before the first batch.
+// mine returns an error if the contents are in another bucket than this process uses, because it would
+// report all of them as lost. in is nil before the first batch.
 func (s *Store) mine(in *string) error {
 	if s.cfg.Bucket == nil || in == nil || *in == s.cfg.Bucket.String() {
 		s.strange.Store(false)
@@ -36,9 +36,9 @@ func (s *Store) mine(in *string) error {
 }
 
 const (
-	// collected is how many batches are removed at once.
+	// collected is the number of batches removed in one step.
 	collected = 16
-	// abandoned is when a batch that is being written counts as given up.
+	// abandoned is the age from which an unfinished batch counts as abandoned.
 	abandoned = "1 hour"
 )
 

@@ -70,8 +70,8 @@ func twoStores(t *testing.T) (first, second *postgres.Store, slow slowBucket, cf
 	return open(t, slowly), open(t, cfg), slow, cfg
 }
 
-// A process that is late does not replace an object that another one has stored since: it may be the only copy.
-func TestStore_KeepsWhatAnotherProcessStoredMeanwhile(t *testing.T) {
+// A slow process does not replace an object that another one has stored since: it may be the only copy.
+func TestStore_KeepsWhatAnotherProcessStoredConcurrently(t *testing.T) {
 	t.Parallel()
 	first, second, slow, cfg := twoStores(t)
 	o := coldtest.Object("acme", "r", 100, 200)
@@ -111,7 +111,7 @@ func TestStore_KeepsWhatAnotherProcessStoredMeanwhile(t *testing.T) {
 }
 
 // An object that was stored before is gone when its run is to be pending again. Put does not say that it is there.
-func TestStore_ReportsAnObjectThatIsGoneMeanwhile(t *testing.T) {
+func TestStore_ReportsAnObjectThatIsRemovedConcurrently(t *testing.T) {
 	t.Parallel()
 	first, second, slow, cfg := twoStores(t)
 	same, more := coldtest.Object("acme", "same", 100), coldtest.Object("acme", "more", 100)
@@ -140,7 +140,7 @@ func (b garbling) Put(ctx context.Context, name string, data []byte) error {
 	return b.bucket.Put(ctx, name, data)
 }
 
-// What the bucket does not give back as it was written replaces nothing.
+// A batch that reads back with other bytes replaces no object.
 func TestStore_RefusesABatchThatReadsBackDamaged(t *testing.T) {
 	t.Parallel()
 	objects := newBucket()
@@ -288,9 +288,9 @@ func TestStore_KeepsTheLoginToItself(t *testing.T) {
 	}
 }
 
-// A server accepts a connection and says nothing. A caller waits no longer than its context, although another one
-// connects.
-func TestStore_LeavesACallerThatDoesNotWait(t *testing.T) {
+// A server accepts a connection and stays silent. A caller waits no longer than its context, although
+// another one is still connecting.
+func TestStore_EndsAConnectWithItsCaller(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
 	lis, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")

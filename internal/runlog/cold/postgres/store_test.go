@@ -227,7 +227,7 @@ func TestStore_WritesBatches(t *testing.T) {
 	require.Empty(t, objects.names(), "a batch goes with its last run")
 }
 
-// A bucket that is away keeps runs from being sealed, and none from being erased.
+// Without the bucket no run is sealed, and runs are still erased.
 func TestStore_SurvivesABucketThatIsAway(t *testing.T) {
 	t.Parallel()
 	objects := newBucket()
@@ -290,7 +290,7 @@ func TestStore_ReportsDamageInTheBucket(t *testing.T) {
 	}
 }
 
-// A database that is away is waited for: also by a process that starts without it.
+// Processes wait for an unavailable database, also at their start.
 func TestStore_SurvivesADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	srv := postgrestest.Start(t)

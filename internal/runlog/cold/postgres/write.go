@@ -49,7 +49,7 @@ type judgement struct {
 	equal bool
 }
 
-// holds reads the object that the store has of another one's run.
+// holds reads the stored object of the run of another object.
 func (s *Store) holds(ctx context.Context, o *cold.Object) (j judgement, err error) {
 	found, err := s.find(ctx, o.Run)
 	if err != nil {

@@ -1,10 +1,8 @@
 package judge
 
 import (
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -79,7 +77,7 @@ func (r *run) lacks(s *jsonschema.Schema, name string) bool {
 // misnamed records an invalid member name.
 func (r *run) misnamed(names *jsonschema.Schema, name, why string) bool {
 	if r.wanted() {
-		r.note(cause{schema: names, kind: &kind.PropertyNames{}, keyword: "propertyNames", place: fragment(names.Location), rest: ": " + why}, Token{Name: name})
+		r.note(cause{schema: names, kind: &kind.PropertyNames{}, keyword: "propertyNames", place: jsonpointer.OfFragment(names.Location), rest: ": " + why}, Token{Name: name})
 	}
 	return false
 }
@@ -88,7 +86,7 @@ func (r *run) misnamed(names *jsonschema.Schema, name, why string) bool {
 func (r *run) unasked(s *jsonschema.Schema, name string) bool {
 	if r.wanted() {
 		r.note(cause{
-			schema: s, kind: &kind.AdditionalProperties{}, keyword: "unevaluatedProperties", place: fragment(s.UnevaluatedProperties.Location),
+			schema: s, kind: &kind.AdditionalProperties{}, keyword: "unevaluatedProperties", place: jsonpointer.OfFragment(s.UnevaluatedProperties.Location),
 		}, Token{Name: name})
 	}
 	return false
@@ -133,7 +131,7 @@ func (w *wording) finding(c *cause) Finding {
 		f.Keyword = c.word()
 	}
 	if f.SchemaPlace == "" {
-		f.SchemaPlace = fragment(c.schema.Location) + jsonpointer.Of(c.kind.KeywordPath()...)
+		f.SchemaPlace = jsonpointer.OfFragment(c.schema.Location) + jsonpointer.Of(c.kind.KeywordPath()...)
 	}
 	if _, ok := c.kind.(*kind.AdditionalProperties); ok {
 		f.Message += w.allowed(c.schema)
@@ -178,13 +176,4 @@ func place(at []Token) string {
 		}
 	}
 	return jsonpointer.Of(tokens...)
-}
-
-// fragment returns the JSON pointer at the end of a schema location.
-func fragment(location string) string {
-	_, frag, _ := strings.Cut(location, "#")
-	if p, err := url.PathUnescape(frag); err == nil {
-		return p
-	}
-	return frag
 }

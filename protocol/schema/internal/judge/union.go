@@ -44,7 +44,7 @@ func (r *run) prune(s *jsonschema.Schema, from int, ends []int, keyword string) 
 // tagged returns the cause for discriminators that all differ from the value's.
 func tagged(s *jsonschema.Schema, tags []cause, keyword string) cause {
 	const enough = 64 // no more are listed
-	c := cause{at: tags[0].at, schema: s, keyword: "enum", place: fragment(s.Location) + jsonpointer.Of(keyword)}
+	c := cause{at: tags[0].at, schema: s, keyword: "enum", place: jsonpointer.OfFragment(s.Location) + jsonpointer.Of(keyword)}
 	for _, t := range tags {
 		if c.allowed = append(c.allowed, t.allowed[:min(len(t.allowed), enough)]...); len(c.allowed) > enough {
 			break

@@ -2,7 +2,7 @@
 //
 // Each process holds one lease: a record in a key-value bucket that it renews by compare-and-set,
 // three times per lease duration. The run log says which process owns a run (frame.Ownership); the
-// lease says whether that process may still act on it.
+// lease shows whether that process may still act on it.
 //
 // If a process does not renew its record for its duration, another process expires it, also by
 // compare-and-set. From then on it cannot renew, so exactly one of the two succeeds: the renewal or
@@ -32,7 +32,7 @@ type Config struct {
 	Duration time.Duration
 	// Host is the machine or pod, for operators.
 	Host string
-	// Sole says that no other dispatcher can be running, because this process has exclusive use of
+	// Sole means that no other dispatcher can be running, because this process has exclusive use of
 	// the data directory. Leases of earlier processes expire immediately.
 	Sole bool
 	// NewID returns a unique id for a process; nil uses a random one.

@@ -174,7 +174,7 @@ func TestTable_LosesALeaseThatAnotherExpired(t *testing.T) {
 }
 
 // No lease expires during an outage of the store.
-func TestTable_ExpiresNobodyInAnOutage(t *testing.T) {
+func TestTable_ExpiresNoLeaseInAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bucket := memory.New()
@@ -236,7 +236,7 @@ func TestTable_DecidesAboutUnknownProcessesByAWrite(t *testing.T) {
 }
 
 // The process that expired a lease requeues its runs; if it dies, another one does.
-func TestTable_HandsRunsOnThoughTheFirstDiesOverIt(t *testing.T) {
+func TestTable_RequeuesRunsAlthoughTheFirstProcessDies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bucket := memory.New()

@@ -79,7 +79,7 @@ func TestGet_ReadsARecordOfAnOlderRelease(t *testing.T) {
 	require.Equal(t, 2, r.Checks)
 }
 
-func TestRetry_PutsARunBackNowOrSaysWhyNot(t *testing.T) {
+func TestRetry_RequeuesARunOrReportsTheReason(t *testing.T) {
 	t.Parallel()
 	q := newQueue("run_1")
 	l, _ := listOf(q)

@@ -112,7 +112,7 @@ func left(t *testing.T, s kv.Store) int {
 	return len(all)
 }
 
-func TestList_LooksAtADamagedRunEverMoreSeldomAndPutsItBackOnceItIsWhole(t *testing.T) {
+func TestList_ChecksADamagedRunWithBackoffAndRequeuesItWhenWhole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, q := memory.New(), newQueue("run_1")
@@ -228,7 +228,7 @@ func TestList_ARunThatIsDamagedAgainStaysWithAGrowingDelay(t *testing.T) {
 }
 
 // The process log does not say that a run was enqueued if it was not.
-func TestList_TellsARunThatHasEndedFromOneThatWasPutBack(t *testing.T) {
+func TestList_LogsWhetherARunEndedOrWasRequeued(t *testing.T) {
 	t.Parallel()
 	for ended, want := range map[bool]string{
 		false: "run put back into the queue",
@@ -258,7 +258,7 @@ func TestAdd_FailsWhereNothingCanBeWritten(t *testing.T) {
 
 // A missing or damaged log was reported when the run was quarantined, and is not reported again by
 // each check. Other failures of a check are.
-func TestList_SaysNothingMoreOfALogThatStaysAsItIs(t *testing.T) {
+func TestList_LogsADamagedRunOnce(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		err    error

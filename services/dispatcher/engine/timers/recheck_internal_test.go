@@ -31,7 +31,7 @@ func (willing) Wake(context.Context, subject.Run, frame.Head) error            {
 func (willing) WakeLost(context.Context, subject.Run, time.Time) (bool, error) { return true, nil }
 
 // A checked run is forgotten when its pause ends.
-func TestSweep_ForgetsRunsThatItLeavesAloneNoLonger(t *testing.T) {
+func TestSweep_ForgetsSkippedRuns(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	w := New(Config{}, pages(3), func() time.Time { return now }, slog.New(slog.DiscardHandler))

@@ -162,7 +162,7 @@ func TestWake_IsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
+func TestSweep_WakesRunsThatNoProcessWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -305,7 +305,7 @@ func TestSweep_IsSharedByDispatchers(t *testing.T) {
 	})
 }
 
-func TestSweep_LeavesARunAloneForAWhileThatItLookedAt(t *testing.T) {
+func TestSweep_SkipsARecentlyCheckedRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fails := true

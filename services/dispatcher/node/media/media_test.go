@@ -79,7 +79,7 @@ func TestOf_FindsWhatThePromptContains(t *testing.T) {
 	}
 }
 
-func TestOf_TellsAnUnfitPortMedia(t *testing.T) {
+func TestOf_ReportsAnUnfitMediaPort(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{`"https://x.example/a.png"`, `7`, `{"bytes":3}`, `[` + lamp + `,"x"]`, `{"url":"https://x.example/"}`} {
 		require.True(t, media.Of(inputs(`{"prompt":"x"}`, map[string]string{"media": v}, nil)).Unfit, v)

@@ -25,6 +25,7 @@ type answer struct {
 	block                           *block // the open block
 
 	called     bool // the forced tool was called
+	written    bool // the text has a call of the forced tool
 	answered   bool // the forced tool was called with input
 	calls      []provider.ToolCall
 	prose      provider.HeldText // text outside the forced tool call
@@ -116,6 +117,9 @@ func (a *answer) finish() (provider.Result, error) {
 	if !a.stopped && a.stop == "" { // some servers leave out the last event
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended before the answer did
 	}
+	if err := outbound.BrokenOff(a.stop); err != nil {
+		return provider.Result{}, err
+	}
 	if err := a.addHeldAnswer(); err != nil {
 		return provider.Result{}, err
 	}
@@ -125,6 +129,7 @@ func (a *answer) finish() (provider.Result, error) {
 		}
 	}
 	r := provider.Result{Thought: a.thought, RawStop: a.stop, Stop: a.stopClass(), Usage: a.usage}
+	r.Interim = (len(a.calls) > 0 || outbound.IsUnfinishedTurn(outbound.Word(a.stop))) && !a.answered && !a.written
 	if r.RawStop == "" {
 		r.RawStop = "message_stop" // the event that ended an answer without a reason
 	}
@@ -142,7 +147,7 @@ func (a *answer) addHeldAnswer() error {
 	}
 	text, whole := a.prose.Text(), a.stopClass() != provider.StopTruncated
 	if arguments, ok := markup.Arguments(text, a.tool, a.schema); ok && whole {
-		text = arguments
+		text, a.written = arguments, true
 	}
 	if a.called && whole {
 		text = markup.OrEmptyCall(text)

@@ -14,13 +14,14 @@ func (a *answer) startUsage(m anthropic.Message) {
 	if !m.JSON.Usage.Valid() {
 		return
 	}
-	a.usage.Known, a.usage.CacheApart = true, true
 	u := m.Usage
+	a.knowUsage(u.JSON.InputTokens, u.JSON.OutputTokens)
 	setCount(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
 	setCount(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
 	setCount(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
 	setCount(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
 	a.setThinking(u.OutputTokensDetails)
+	a.otherNames(u.RawJSON())
 	a.setTotal()
 }
 
@@ -30,12 +31,45 @@ func (a *answer) endUsage(u anthropic.MessageDeltaUsage) {
 	if u.RawJSON() == "" || u.RawJSON() == "null" {
 		return
 	}
-	a.usage.Known, a.usage.CacheApart = true, true
+	a.knowUsage(u.JSON.InputTokens, u.JSON.OutputTokens)
 	setCount(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
 	setCount(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
 	setCount(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
 	setCount(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
 	a.setThinking(u.OutputTokensDetails)
+	a.otherNames(u.RawJSON())
+	a.setTotal()
+}
+
+// knowUsage records that a count of the prompt or the answer came.
+func (a *answer) knowUsage(input, output respjson.Field) {
+	if input.Valid() || output.Valid() {
+		a.usage.Known, a.usage.CacheApart = true, true
+	}
+}
+
+// otherNames reads the counts of gateways that name them as other vendors do, for those that are missing.
+func (a *answer) otherNames(doc string) {
+	var u struct {
+		Prompt     int64 `json:"prompt_tokens"`
+		Completion int64 `json:"completion_tokens"`
+	}
+	if json.Unmarshal([]byte(doc), &u) == nil {
+		a.setMissing(u.Prompt, u.Completion)
+	}
+}
+
+// setMissing sets counts of which none came, or 0.
+func (a *answer) setMissing(input, output int64) {
+	for _, count := range []struct {
+		own *int
+		n   int64
+	}{{&a.usage.InputTokens, input}, {&a.usage.OutputTokens, output}} {
+		if *count.own == 0 && count.n > 0 {
+			a.usage.Known, a.usage.CacheApart = true, true
+			*count.own = int(min(count.n, maxTokenCount))
+		}
+	}
 	a.setTotal()
 }
 
@@ -71,16 +105,7 @@ func (a *answer) platformUsage(doc string) {
 	if json.Unmarshal([]byte(doc), &end) != nil || end.Metrics == nil {
 		return
 	}
-	for _, count := range []struct {
-		own *int
-		n   int64
-	}{{&a.usage.InputTokens, end.Metrics.Input}, {&a.usage.OutputTokens, end.Metrics.Output}} {
-		if *count.own == 0 && count.n > 0 {
-			a.usage.Known, a.usage.CacheApart = true, true
-			*count.own = int(min(count.n, maxTokenCount))
-		}
-	}
-	a.setTotal()
+	a.setMissing(end.Metrics.Input, end.Metrics.Output)
 }
 
 // maxTokenCount limits a reported count, so that sums do not overflow.

@@ -2,7 +2,6 @@ package compat
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -21,6 +20,8 @@ type answer struct {
 	joiner joiner
 	// answering is the call of the forced tool whose arguments are the text; nil for none.
 	answering *toolCall
+	// called means that the text is the input of a call, also of one in the text.
+	called bool
 	// prose is text outside the forced tool call, schema that of the tool.
 	prose        provider.HeldText
 	schema       json.RawMessage
@@ -35,6 +36,8 @@ type answer struct {
 	ended, pieced, early bool
 	// foreign means that the current message is not the model's.
 	foreign bool
+	// served counts the calls whose results the server sent itself.
+	served int
 }
 
 func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
@@ -63,6 +66,7 @@ func (a *answer) addChunk(c chunk) error {
 			a.foreign = outbound.IsForeignRole(role)
 		}
 		if a.foreign {
+			a.served = len(a.calls)
 			a.end(choice.FinishReason)
 			continue
 		}
@@ -177,13 +181,8 @@ func (a *answer) finish() (provider.Result, error) {
 	if a.finishReason == "" && (!a.ended || !a.hasContent()) {
 		return provider.Result{}, outbound.NewTransportError(nil)
 	}
-	if word := outbound.Word(a.finishReason); slices.Contains(brokenOff, word) {
-		return provider.Result{}, &provider.Error{
-			Code:      provider.CodeUnavailable,
-			Message:   "the model's server broke off its answer: " + a.finishReason,
-			Retryable: true,
-			Capacity:  word == noResources,
-		}
+	if err := outbound.BrokenOff(a.finishReason); err != nil {
+		return provider.Result{}, err
 	}
 	if err := a.addText(a.joiner.flush()); err != nil {
 		return provider.Result{}, err
@@ -205,5 +204,6 @@ func (a *answer) finish() (provider.Result, error) {
 	if err := a.flushHeld(r.Stop); err != nil {
 		return provider.Result{}, err
 	}
+	r.Interim = a.isInterim()
 	return a.collector.Finish(r, reasonOf(a.finishReason, r.Stop))
 }

@@ -200,9 +200,15 @@ func TestForeign_Usage(t *testing.T) {
 			`{"prompt_tokens":10,"completion_tokens":50,"total_tokens":60,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":6,"completion_tokens_details":{"reasoning_tokens":7}}`,
 			provider.Usage{InputTokens: 10, OutputTokens: 50, TotalTokens: 60, CacheReadTokens: 4, ReasoningTokens: new(7), Known: true},
 		},
-		"the total alone": {`{"total_tokens":15}`, provider.Usage{}},
-		"all zero":        {`{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`, counts(0, 0, 0, nil)},
-		"huge":            {`{"prompt_tokens":1e300,"completion_tokens":5,"total_tokens":5}`, counts(0, 5, 5, nil)},
+		"short names":      {`{"prompt":10,"completion":5}`, counts(10, 5, 0, nil)},
+		"shorter names":    {`{"input":10,"output":5,"total":15}`, counts(10, 5, 15, nil)},
+		"counts of tokens": {`{"prompt_token_count":10,"completion_token_count":5,"total_token_count":15}`, counts(10, 5, 15, nil)},
+		"watsonx":          {`{"input_token_count":10,"generated_token_count":5}`, counts(10, 5, 0, nil)},
+		"in and out":       {`{"tokens_in":10,"tokens_out":5}`, counts(10, 5, 0, nil)},
+		"unknown names":    {`{"cost":{"input":0.1,"output":0.2},"ms":12}`, provider.Usage{}},
+		"the total alone":  {`{"total_tokens":15}`, provider.Usage{}},
+		"all zero":         {`{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`, counts(0, 0, 0, nil)},
+		"huge":             {`{"prompt_tokens":1e300,"completion_tokens":5,"total_tokens":5}`, counts(0, 5, 5, nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/protocol/strictjson"
@@ -57,6 +58,19 @@ const (
 	itemCall      = "function_call"
 	itemReasoning = "reasoning"
 )
+
+// clientCalls are calls of other tools that the client runs. Those that the server runs are followed by the answer.
+//
+//nolint:gochecknoglobals // a constant
+var clientCalls = []string{
+	"custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call", "mcp_approval_request",
+}
+
+// isCall reports whether an item waits for the client.
+func (i outputItem) isCall() bool {
+	kind := outbound.PlainText(i.Type)
+	return kind == itemCall || slices.Contains(clientCalls, kind)
+}
 
 // commentary is the phase of a message that is not the answer: the model comments on its work.
 const commentary = "commentary"
@@ -236,11 +250,11 @@ func (r *responseReader) startItem(e responseEvent, into *chunk) {
 		return
 	}
 	at := number(e.OutputIndex, 0)
-	switch outbound.PlainText(item.Type) {
-	case itemCall:
+	switch {
+	case item.isCall():
 		into.Choices = []choice{{Delta: delta{ToolCalls: []toolPiece{callPiece(at, item)}}}}
 		r.any = true
-	case itemMessage:
+	case outbound.PlainText(item.Type) == itemMessage:
 		if r.comments == nil {
 			r.comments, r.foreign = map[int64]bool{}, map[int64]bool{}
 		}
@@ -251,14 +265,18 @@ func (r *responseReader) startItem(e responseEvent, into *chunk) {
 
 // callPiece returns a call without its arguments.
 func callPiece(at int64, item outputItem) toolPiece {
-	return toolPiece{Index: at, ID: outbound.PlainText(item.CallID), Name: outbound.PlainText(item.Name)}
+	name := outbound.PlainText(item.Name)
+	if kind := outbound.PlainText(item.Type); name == "" && kind != itemCall {
+		name = kind
+	}
+	return toolPiece{Index: at, ID: outbound.PlainText(item.CallID), Name: name}
 }
 
 // endItem keeps a whole item, and reads a call whose arguments did not come in pieces.
 func (r *responseReader) endItem(e responseEvent, into *chunk) {
 	r.items = append(r.items, e.Item)
 	var item outputItem
-	if strictjson.Read(e.Item, &item) != nil || outbound.PlainText(item.Type) != itemCall {
+	if strictjson.Read(e.Item, &item) != nil || !item.isCall() {
 		return
 	}
 	at := place{kind: pieceCall, item: number(e.OutputIndex, 0)}
@@ -332,11 +350,12 @@ func (r *responseReader) wholeItem(at int64, doc json.RawMessage) (out []choice)
 		return nil
 	}
 	kind, parts := pieceText, item.Content
-	switch outbound.PlainText(item.Type) {
-	case itemCall:
+	if item.isCall() {
 		call := callPiece(at, item)
 		call.Arguments = pieceOf(item.Arguments)
 		return []choice{{Delta: delta{ToolCalls: []toolPiece{call}}}}
+	}
+	switch outbound.PlainText(item.Type) {
 	case itemReasoning:
 		kind = pieceThought
 		if list := strictjson.KindOf(item.Summary); list == "an array" && string(item.Summary) != "[]" {

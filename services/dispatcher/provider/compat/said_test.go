@@ -26,6 +26,7 @@ func TestForcedTool_WhatIsTheAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body, want string // wanted is ""
 		stop       provider.StopClass
+		interim    bool
 	}{
 		"no arguments after the text":    {body: text + callIn("0", "answer", `""`)},
 		"null arguments after the text":  {body: text + callIn("0", "answer", "null")},
@@ -34,10 +35,12 @@ func TestForcedTool_WhatIsTheAnswer(t *testing.T) {
 		"no arguments, prose":            {body: delta(`"I look it up."`, "") + callIn("0", "answer", `""`), want: "{}"},
 		"no arguments alone":             {body: callIn("0", "answer", `""`), want: "{}"},
 		"an empty call, then a full one": {body: callIn("0", "answer", `""`) + callIn("1", "answer", wholeText), stop: provider.StopUnknown},
-		"another tool":                   {body: callIn("0", "search", draft), want: "-", stop: provider.StopUnknown},
+		"another tool":                   {body: callIn("0", "search", draft), want: "-", stop: provider.StopUnknown, interim: true},
 		"another tool, then the right":   {body: callIn("0", "search", draft) + callIn("1", "answer", wholeText), stop: provider.StopUnknown},
 		"the right tool, then another":   {body: callIn("0", "answer", wholeText) + callIn("1", "search", draft), stop: provider.StopUnknown},
-		"another tool and the text":      {body: text + callIn("0", "search", draft), stop: provider.StopUnknown},
+		"another tool and the text":      {body: text + callIn("0", "search", draft), stop: provider.StopUnknown, interim: true},
+		"another tool and a call in it":  {body: delta(`"<tool_call>{\"name\":\"answer\",\"arguments\":`+wholeText[1:len(wholeText)-1]+`}</tool_call>"`, "") + callIn("0", "search", draft), stop: provider.StopUnknown},
+		"a tool that the server ran":     {body: callIn("0", "search", draft) + chunkOf(`{"index":0,"delta":{"role":"tool","content":"found"},"finish_reason":null}`) + chunkOf(`{"index":0,"delta":{"role":"assistant","content":`+wholeText+`},"finish_reason":null}`), stop: provider.StopUnknown},
 		"the name in other letters":      {body: callIn("0", "Answer", wholeText)},
 		"the name with a namespace":      {body: callIn("0", "default_api.answer", wholeText)},
 		"the name after the arguments":   {body: callIn("0", "", firstHalf) + callIn("0", "answer", secondHalf)},
@@ -59,6 +62,7 @@ func TestForcedTool_WhatIsTheAnswer(t *testing.T) {
 				tc.stop = provider.StopClean
 			}
 			require.Equal(t, tc.stop, res.Stop)
+			require.Equal(t, tc.interim, res.Interim)
 		})
 	}
 }
@@ -98,6 +102,28 @@ func respond(events ...string) string {
 		b.WriteString("data: " + e + "\n\n")
 	}
 	return b.String()
+}
+
+// A response that ends with a call which waits for the client has no answer. Calls that the server ran do not count.
+func TestResponses_ACallOfAnotherToolIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	piece := `{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"draft"}`
+	for kind, waits := range map[string]bool{
+		"function_call": true, "custom_tool_call": true, "computer_call": true, "local_shell_call": true, "mcp_approval_request": true,
+		"web_search_call": false, "file_search_call": false, "code_interpreter_call": false, "mcp_call": false,
+	} {
+		item := `{"type":"` + kind + `","call_id":"c"}`
+		end := `{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"draft"}]},` + item + `]}}`
+		for _, events := range [][]string{
+			{piece, `{"type":"response.output_item.added","output_index":1,"item":` + item + `}`, `{"type":"response.output_item.done","output_index":1,"item":` + item + `}`, end},
+			{end},
+		} {
+			res, err := served{body: respond(events...)}.call(t, compat.Config{Responses: true}, ask(), nil)
+			require.NoError(t, err)
+			require.Equal(t, "draft", res.Text)
+			require.Equal(t, waits, res.Interim, kind)
+		}
+	}
 }
 
 // The whole text that a server sends at the end counts, and events that it repeats count once.

@@ -124,6 +124,8 @@ func TestServers_UnfinishedAnswers(t *testing.T) {
 		"a reason each, garbage":  {each("stop") + "data: {\"choices\":[{\"del\n\n", "no part of an answer"},
 		"a cancelled call":        {halves + chunkOf(`{"index":0,"delta":{},"finish_reason":"USER_CANCEL"}`), "broke off its answer: USER_CANCEL"},
 		"a failure":               {halves + chunkOf(`{"index":0,"delta":{},"finish_reason":"failed"}`), "broke off its answer: failed"},
+		"a preemption":            {halves + chunkOf(`{"index":0,"delta":{},"finish_reason":"preempted"}`), "broke off its answer: preempted"},
+		"an unloaded model":       {halves + chunkOf(`{"index":0,"delta":{},"finish_reason":"unload"}`), "broke off its answer: unload"},
 		"a time limit":            {halves + chunkOf(`{"index":0,"delta":{},"finish_reason":"time_limit"}`), "broke off its answer: time_limit"},
 		"an error with a text":    {halves + chunkOf(`{"index":0,"delta":{},"finish_reason":"error: upstream"}`), "broke off its answer"},
 		"a text that changes":     {delta(`"The answer"`, "") + delta(`"The answer is"`, "") + delta(`"The answer is 42"`, "") + delta(`"No, it is 43"`, `,"finish_reason":"stop"`), "repeats its text in each piece"},

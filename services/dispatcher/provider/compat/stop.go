@@ -13,23 +13,14 @@ const (
 	toolCalls     = "tool_calls"
 	// completedResponse is the status of a response that ended by itself, with or without calls.
 	completedResponse = "completed"
-	// noResources is DeepSeek's reason for an answer that its servers had no room for.
-	noResources = "insufficientsystemresource"
 )
 
 // blocked reports whether a finish reason or error code means that a filter stopped the prompt or
 // the answer.
 func blocked(reason string) bool { return outbound.IsFilter(outbound.Word(reason)) }
 
-// Words by which servers say that an answer was broken off by a failure, or is a call of a tool.
-var (
-	brokenOff = []string{ //nolint:gochecknoglobals // a constant
-		"error", "abort", "aborted", "cancelled", "canceled", "networkerror", "servererror", "timeout", noResources,
-		"usercancel", "usercancelled", "interrupted", "internalerror", "modelerror", "providererror", "upstreamerror", "failed", "failure",
-		"timelimit",
-	}
-	called = []string{"toolcalls", "toolcall", "tooluse", "functioncall"} //nolint:gochecknoglobals // a constant
-)
+// called are the words by which servers say that an answer is a call of a tool.
+var called = []string{"toolcalls", "toolcall", "tooluse", "functioncall"} //nolint:gochecknoglobals // a constant
 
 // stopOf classifies a finish reason (OpenWOP envelope contract §14.1), which is empty if the server
 // ended its stream without one. tool_calls is clean if the tool was forced: its arguments are the

@@ -6,6 +6,7 @@ import (
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/markup"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // toolCall assembles a tool call.
@@ -75,7 +76,7 @@ func (a *answer) addToolCall(t toolPiece) error {
 	}
 	switch {
 	case a.answering == nil && a.tool != "" && call.name.Len() > 0 && call.isOf(a.tool) && strings.TrimSpace(arguments) != "":
-		a.answering = call
+		a.answering, a.called = call, true
 		arguments = call.arguments.String() + arguments // the name came after them
 		call.arguments.Reset()
 	case a.answering == nil || call != a.answering:
@@ -116,7 +117,7 @@ func (a *answer) addHeldAnswer(stop provider.StopClass) error {
 		switch {
 		case !c.isOf(a.tool):
 		case strings.TrimSpace(c.arguments.String()) != "":
-			a.answering = c
+			a.answering, a.called = c, true
 			return a.collector.Add(provider.Delta{Text: c.build().Arguments})
 		case empty == nil:
 			empty = c
@@ -124,7 +125,7 @@ func (a *answer) addHeldAnswer(stop provider.StopClass) error {
 	}
 	text := a.prose.Text()
 	if arguments, ok := markup.Arguments(text, a.tool, a.schema); ok && stop != provider.StopTruncated {
-		text = arguments
+		text, a.called = arguments, true
 	}
 	if empty != nil {
 		a.answering = empty
@@ -136,6 +137,15 @@ func (a *answer) addHeldAnswer(stop provider.StopClass) error {
 		return nil
 	}
 	return a.collector.Add(provider.Delta{Text: text})
+}
+
+// isInterim reports whether the model called another tool than the forced one, whose result the server did not
+// send, instead of answering.
+func (a *answer) isInterim() bool {
+	if a.called {
+		return false
+	}
+	return outbound.IsUnfinishedTurn(outbound.Word(a.finishReason)) || slices.ContainsFunc(a.calls[a.served:], func(c *toolCall) bool { return a.tool == "" || !c.isOf(a.tool) })
 }
 
 // stopClass returns how the answer ended. It is unknown if other tools than the forced one were

@@ -12,15 +12,30 @@ type usage struct {
 	prompt, completion, total, cacheRead, cacheWrite, reasoning *int64
 }
 
+// Names of counts, as servers and gateways write them.
+//
+//nolint:gochecknoglobals // constants
+var (
+	promptNames = []string{
+		"prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "promptTokenCount", "inputTokenCount", "prompt_eval_count",
+		"prompt_token_count", "input_token_count", "tokens_in", "prompt", "input",
+	}
+	answerNames = []string{
+		"completion_tokens", "output_tokens", "completionTokens", "outputTokens", "candidatesTokenCount", "outputTokenCount", "eval_count",
+		"completion_token_count", "output_token_count", "generated_token_count", "generated_tokens", "tokens_out", "completion", "output",
+	}
+	totalNames = []string{"total_tokens", "totalTokens", "totalTokenCount", "total_token_count", "total"}
+)
+
 // usageIn reads the first usage that there is.
 func usageIn(among ...json.RawMessage) *usage {
 	for _, raw := range among {
 		m := usageMembers(raw)
 		in, out := m.inner("prompt_tokens_details", "input_tokens_details"), m.inner("completion_tokens_details", "output_tokens_details")
 		u := usage{
-			prompt:     m.count("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "promptTokenCount", "inputTokenCount", "prompt_eval_count"),
-			completion: m.count("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "candidatesTokenCount", "outputTokenCount", "eval_count"),
-			total:      m.count("total_tokens", "totalTokens", "totalTokenCount"),
+			prompt:     m.count(promptNames...),
+			completion: m.count(answerNames...),
+			total:      m.count(totalNames...),
 			cacheRead:  either(in.count("cached_tokens"), m.count("prompt_cache_hit_tokens", "cached_tokens")),
 			cacheWrite: in.count("cache_write_tokens", "cache_creation_tokens"),
 			reasoning:  either(out.count("reasoning_tokens"), m.count("reasoning_tokens")),

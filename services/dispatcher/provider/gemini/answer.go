@@ -24,7 +24,9 @@ type answer struct {
 	schema     json.RawMessage   // of the forced function
 	called     bool              // the tool was called
 	answered   bool              // the tool was called with arguments
+	written    bool              // the text has a call of the tool
 	calls      []provider.ToolCall
+	served     int // calls whose results the server sent itself
 	media      media
 	ending     ending
 	any        bool // a candidate or a block was received
@@ -72,7 +74,11 @@ func (a *answer) addCandidate(c *genai.Candidate) error {
 	if len(c.SafetyRatings) > 0 {
 		a.ending.ratings = c.SafetyRatings
 	}
-	if c.Content == nil || outbound.IsForeignRole(c.Content.Role) { // a function's result, or an echo
+	if c.Content == nil {
+		return nil
+	}
+	if outbound.IsForeignRole(c.Content.Role) { // a function's result, or an echo
+		a.served = len(a.calls)
 		return nil
 	}
 	for _, p := range c.Content.Parts {
@@ -154,10 +160,15 @@ func (a *answer) finish() (provider.Result, error) {
 	if a.ending.finish == "" && a.ending.blocked == "" {
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended without a finish reason
 	}
+	if err := outbound.BrokenOff(string(a.ending.finish)); err != nil && a.ending.blocked == "" {
+		return provider.Result{}, err
+	}
 	if err := a.flushHeld(); err != nil {
 		return provider.Result{}, err
 	}
 	r := a.result()
+	waits := len(a.calls) > a.served || outbound.IsUnfinishedTurn(outbound.Word(string(a.ending.finish)))
+	r.Interim = waits && !a.answered && !a.written
 	reason := provider.FinishReason(r.Stop)
 	if len(a.calls) > 0 && r.Stop == provider.StopUnknown {
 		reason = "tool_calls"
@@ -184,7 +195,7 @@ func (a *answer) addHeldAnswer() error {
 	said, whole := a.prose.Text(), stopOf(a.ending.finish) != provider.StopTruncated
 	a.prose = provider.HeldText{} // the collector counts it from now on
 	if arguments, ok := markup.Arguments(said, a.tool, a.schema); ok && whole {
-		said = arguments
+		said, a.written = arguments, true
 	}
 	if a.called && whole {
 		said = markup.OrEmptyCall(said)

@@ -31,22 +31,45 @@ func TestForcedFunction_WhatIsTheAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		parts, text string
 		stop        provider.StopClass
+		interim     bool
 	}{
-		"no arguments after the text":   {text + "," + empty, `{"a":1}`, provider.StopClean},
-		"null arguments after the text": {text + `,{"functionCall":{"name":"answer","args":null}}`, `{"a":1}`, provider.StopClean},
-		"an empty object":               {text + `,{"functionCall":{"name":"answer","args":{}}}`, `{}`, provider.StopClean},
-		"no arguments, prose":           {`{"text":"I look."},` + empty, `{}`, provider.StopClean},
-		"no arguments alone":            {empty, `{}`, provider.StopClean},
-		"an empty call, then a full":    {empty + "," + right, `{"a":1}`, provider.StopClean},
-		"another function":              {other, ``, provider.StopUnknown},
-		"another, then the right":       {other + "," + right, `{"a":1}`, provider.StopUnknown},
+		"no arguments after the text":   {text + "," + empty, `{"a":1}`, provider.StopClean, false},
+		"null arguments after the text": {text + `,{"functionCall":{"name":"answer","args":null}}`, `{"a":1}`, provider.StopClean, false},
+		"an empty object":               {text + `,{"functionCall":{"name":"answer","args":{}}}`, `{}`, provider.StopClean, false},
+		"no arguments, prose":           {`{"text":"I look."},` + empty, `{}`, provider.StopClean, false},
+		"no arguments alone":            {empty, `{}`, provider.StopClean, false},
+		"an empty call, then a full":    {empty + "," + right, `{"a":1}`, provider.StopClean, false},
+		"another function":              {other, ``, provider.StopUnknown, true},
+		"another after the text":        {text + "," + other, `{"a":1}`, provider.StopUnknown, true},
+		"another, then the right":       {other + "," + right, `{"a":1}`, provider.StopUnknown, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			res, _ := newRig(t, nil).call(t, req, responses(answerOf(tc.parts)))
 			require.Equal(t, tc.text, res.Text)
 			require.Equal(t, tc.stop, res.Stop)
+			require.Equal(t, tc.interim, res.Interim)
 		})
+	}
+}
+
+// A finish reason that means a failure, which gateways pass on, is no end of an answer.
+func TestStop_OfAFailureIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"ERROR", "CANCELLED", "PREEMPTED"} {
+		e := newRig(t, nil).fail(t, ask(), responses(strings.Replace(answerOf(`{"text":"Half an"}`), "STOP", reason, 1)))
+		require.Equal(t, provider.CodeUnavailable, e.Code)
+		require.True(t, e.Retryable)
+		require.Contains(t, e.Message, "broke off its answer: "+reason)
+	}
+}
+
+// A call that the vendor could not read is no answer, and the text before it neither.
+func TestStop_OfAnUnreadableCallIsInterim(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"} {
+		res, _ := newRig(t, nil).call(t, ask(), responses(strings.Replace(answerOf(`{"text":"Let me look."}`), "STOP", reason, 1)))
+		require.True(t, res.Interim)
 	}
 }
 

@@ -3,6 +3,8 @@ package outbound
 import (
 	"slices"
 	"strings"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // Word returns a vendor's word in one notation, because gateways mix those of their vendors: lower case
@@ -56,6 +58,14 @@ func IsProgress(word string) bool {
 	}, word)
 }
 
+// IsUnfinishedTurn reports whether a finish reason, a Word, means that the model waits for a tool: it called one
+// that it was not offered, or its server paused. What it said before is not its answer.
+func IsUnfinishedTurn(word string) bool {
+	return slices.Contains([]string{
+		"pauseturn", "malformedfunctioncall", "malformedtoolcall", "unexpectedtoolcall", "toomanytoolcalls",
+	}, word)
+}
+
 // IsFilter reports whether a finish reason or an error's code, a Word, means that a filter stopped the prompt or
 // the answer.
 func IsFilter(word string) bool {
@@ -65,6 +75,29 @@ func IsFilter(word string) bool {
 		"modelarmor", "imagesafety", "imageprohibitedcontent", "imagerecitation", "contentblocked", "blocked", "filtered",
 		"moderation", "moderationblocked", "policyviolation", "responsibleaipolicyviolation",
 	}, word) || strings.HasSuffix(word, "sensitivecontentdetected") // of Volcengine
+}
+
+// noResources is DeepSeek's reason for an answer that its servers had no room for.
+const noResources = "insufficientsystemresource"
+
+// BrokenOff returns the error of an answer whose finish reason means that a failure broke it off; nil for other
+// reasons.
+func BrokenOff(reason string) error {
+	word := Word(reason)
+	if !slices.Contains([]string{
+		"error", "abort", "aborted", "cancelled", "canceled", "networkerror", "servererror", "timeout", noResources,
+		"usercancel", "usercancelled", "interrupted", "internalerror", "modelerror", "providererror", "upstreamerror", "failed", "failure",
+		"timelimit", "preempted", "preemption", "evicted", "load", "unload", "shutdown", "disconnected", "disconnect", "connectionerror",
+		"repetition", "repetitiondetected", "loopdetected",
+	}, word) {
+		return nil
+	}
+	return &provider.Error{
+		Code:      provider.CodeUnavailable,
+		Message:   "the model's server broke off its answer: " + reason,
+		Retryable: true,
+		Capacity:  word == noResources,
+	}
 }
 
 // IsTruncated reports whether a finish reason, a Word, means that a limit of tokens cut the answer.

@@ -59,7 +59,7 @@ func TestRun_FindsTheEndpoint(t *testing.T) {
 }
 
 // The card comes from the agent; only the operator configures where requests go.
-func TestRun_AsksNoHostThatACardNames(t *testing.T) {
+func TestRun_CallsNoHostThatACardNames(t *testing.T) {
 	t.Parallel()
 	d, elsewhere := serve(t, nil)
 	_, url := serve(t, func(c *sdk.AgentCard) { c.URL = elsewhere + "/invoke" })
@@ -114,12 +114,12 @@ func namesTheMessageAlike(t *testing.T, _ string, d *double, url string) {
 	require.NotEqual(t, d.messages[0].ID, d.messages[2].ID)
 }
 
-func TestRun_TellsHowATaskEnded(t *testing.T) {
+func TestRun_ReportsHowATaskEnded(t *testing.T) {
 	t.Parallel()
-	eachVersion(t, tellsHowATaskEnded)
+	eachVersion(t, reportsHowATaskEnded)
 }
 
-func tellsHowATaskEnded(t *testing.T, version string, d *double, url string) {
+func reportsHowATaskEnded(t *testing.T, version string, d *double, url string) {
 	t.Helper()
 	r := runner(t, url)
 	for state, tc := range map[string]struct{ code, message string }{
@@ -140,12 +140,12 @@ func tellsHowATaskEnded(t *testing.T, version string, d *double, url string) {
 	fails(t, send(t, r, "large"), "content_too_long")
 }
 
-func TestRun_TellsTheAgentThatNobodyWaits(t *testing.T) {
+func TestRun_CancelsTheTaskOfACancelledCall(t *testing.T) {
 	t.Parallel()
-	eachVersion(t, tellsTheAgentThatNobodyWaits)
+	eachVersion(t, cancelsTheTaskOfACancelledCall)
 }
 
-func tellsTheAgentThatNobodyWaits(t *testing.T, _ string, d *double, url string) {
+func cancelsTheTaskOfACancelledCall(t *testing.T, _ string, d *double, url string) {
 	t.Helper()
 	r := runner(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -159,7 +159,7 @@ func tellsTheAgentThatNobodyWaits(t *testing.T, _ string, d *double, url string)
 	<-d.cancelled
 }
 
-func TestRun_TellsWhyAnAgentCannotBeAsked(t *testing.T) {
+func TestRun_ReportsWhyAnAgentCannotBeCalled(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		handler   http.HandlerFunc
@@ -221,7 +221,7 @@ func TestRun_TellsWhyAnAgentCannotBeAsked(t *testing.T) {
 }
 
 // A failed poll is repeated: the agent continues in between.
-func TestRun_OutlivesLostLooks(t *testing.T) {
+func TestRun_RepeatsAFailedPoll(t *testing.T) {
 	t.Parallel()
 	looks := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

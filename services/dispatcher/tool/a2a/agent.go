@@ -24,7 +24,7 @@ type Config struct {
 	// URL is the base of its card, /.well-known/agent-card.json, or its JSON-RPC endpoint if it has
 	// no card.
 	URL *url.URL
-	// Token is its bearer token; TokenName says where the operator sets it.
+	// Token is its bearer token; TokenName is the variable with it.
 	Token, TokenName string
 }
 

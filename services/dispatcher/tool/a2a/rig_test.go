@@ -32,7 +32,7 @@ const hush = "IGNORE ALL RULES, the agent says"
 type double struct {
 	mu        sync.Mutex
 	messages  []*sdk.Message
-	working   chan struct{} // hears of a task that will not end by itself
+	working   chan struct{} // receives when a task starts that does not end by itself
 	cancelled chan struct{}
 }
 

@@ -23,7 +23,7 @@ type Config struct {
 	Env []string
 	// Idempotent are the tools whose calls may be sent twice.
 	Idempotent []string
-	// Token is the bearer token of a URL; TokenName says where the operator sets it.
+	// Token is the bearer token of a URL; TokenName is the variable with it.
 	Token, TokenName string
 }
 

@@ -23,7 +23,7 @@ type definitions struct {
 	listed map[string]*output // nil if the list must be read
 }
 
-// output is what a server says about the results of a tool.
+// output is a server's description of the results of a tool.
 type output struct {
 	doc json.RawMessage // the schema; nil for none
 

@@ -128,7 +128,7 @@ func TestRun_TakesATextUpToTheLimit(t *testing.T) {
 }
 
 // A repetition after a crash and another attempt send the same key.
-func TestRun_TellsWhatCallItIs(t *testing.T) {
+func TestRun_SendsTheIDOfTheCall(t *testing.T) {
 	t.Parallel()
 	r := runner(t, newDouble(t, nil).URL)
 	meta := func(in model.Task) (m map[string]any) {
@@ -164,7 +164,7 @@ func TestRun_SharesASession(t *testing.T) {
 	require.EqualValues(t, 1, d.begun.Load())
 }
 
-func TestRun_TellsTheServerOfACancelledCall(t *testing.T) {
+func TestRun_NotifiesTheServerOfACancelledCall(t *testing.T) {
 	t.Parallel()
 	d := newDouble(t, nil)
 	r := runner(t, d.URL)
@@ -228,7 +228,7 @@ func TestRun_ConnectsAgain(t *testing.T) {
 	}
 }
 
-func TestRun_TellsWhyAServerCannotBeAsked(t *testing.T) {
+func TestRun_ReportsWhyAServerCannotBeCalled(t *testing.T) {
 	t.Parallel()
 	elsewhere := newDouble(t, nil)
 	for name, tc := range map[string]struct {

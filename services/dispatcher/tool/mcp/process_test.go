@@ -43,7 +43,7 @@ func TestRun_StartsAProgramAgain(t *testing.T) {
 	want(t, call(t, r, `{"server":"x","tool":"echo"}`))
 }
 
-func TestRun_TellsOfAProgramThatCannotBeStarted(t *testing.T) {
+func TestRun_ReportsAProgramThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"stdio:/no/such/program", "stdio:/bin/true"} {
 		require.True(t, fails(t, call(t, runner(t, command), `{"server":"x","tool":"t"}`), "service_unavailable").Retryable, command)

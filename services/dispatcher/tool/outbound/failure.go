@@ -14,7 +14,7 @@ import (
 type Peer struct {
 	// Name is its name, such as MCP server "files".
 	Name string
-	// TokenName says where its token is set; empty if it has none.
+	// TokenName is the variable with its token; empty without a token.
 	TokenName string
 }
 

@@ -87,5 +87,5 @@ func TestURLFile_IsReadForEachConnection(t *testing.T) {
 		require.NotContains(t, err.Error(), secret)
 		require.NotContains(t, out.String(), secret)
 	}
-	require.Contains(t, out.String(), "will try again")
+	require.Contains(t, out.String(), "trying again")
 }

@@ -61,7 +61,7 @@ func Open(ctx context.Context, cfg Config) (store.Store, error) {
 	case errors.Is(err, errNewer), errors.Is(err, errEncoding), errors.Is(err, errPooled), ctx.Err() != nil:
 		return nil, errors.Join(err, s.Close())
 	default:
-		s.log.Warn("read model's database cannot be used, will try again", "error", err)
+		s.log.Warn("read model's database is unusable; trying again", "error", err)
 	}
 	return s, nil
 }
@@ -128,7 +128,7 @@ func (s *Store) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	case err == nil && pos < reached:
 		g.moved.Store(true)
-		s.log.Warn("read model's database has lost its last batches, they are applied again", "had", reached, "has", pos)
+		s.log.Warn("read model's database lost its last batches; applying them again", "had", reached, "has", pos)
 	}
 	return nil // statements report other errors
 }

@@ -4653,7 +4653,7 @@ type GetOwnershipResponse struct {
 	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Host name of that process, if known.
 	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
-	// Counts the owners of the run; 0: none yet.
+	// Counts the claims of the run; 0: none yet.
 	Epoch int64 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// Start of the ownership, RFC 3339; empty if unknown.
 	Since string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`

@@ -6102,7 +6102,7 @@ type GetRunOwnerResponse struct {
 	Owner *string `protobuf:"bytes,3,opt,name=owner,proto3,oneof" json:"owner,omitempty"`
 	// Host name of that process, if known.
 	Host *string `protobuf:"bytes,4,opt,name=host,proto3,oneof" json:"host,omitempty"`
-	// Counts the owners of the run; 0: none yet.
+	// Counts the claims of the run; 0: none yet.
 	Epoch int32 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// Start of the ownership.
 	Since *string `protobuf:"bytes,6,opt,name=since,proto3,oneof" json:"since,omitempty"`
