@@ -4,8 +4,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"slices"
@@ -63,14 +65,32 @@ func split(f *pflag.Flag, v string) []string {
 func set(f *pflag.Flag, values []string) error {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		if err := list.Replace(values); err != nil {
-			return fmt.Errorf("not a valid --%s: %s", f.Name, f.Usage)
+			return invalid(f)
 		}
 		return nil
 	}
 	if err := f.Value.Set(values[0]); err != nil {
-		return fmt.Errorf("not a valid --%s (%s): %s", f.Name, f.Value.Type(), f.Usage)
+		return invalid(f)
 	}
 	return nil
+}
+
+// forms are the values that a flag takes, by its type.
+var forms = map[string]string{
+	"bool":     "true or false",
+	"duration": "a duration in h, m, s or ms, such as 24h, 1m30s or 500ms",
+	"int":      "a whole number without unit, such as 4 or 1048576", "int64": "a whole number without unit, such as 4 or 1048576",
+	"uint": "a whole number without unit, such as 4", "uint64": "a whole number without unit, such as 4",
+	"float64": "a number such as 0.5",
+}
+
+// invalid is the error of a value that a flag does not take.
+func invalid(f *pflag.Flag) error {
+	form := forms[f.Value.Type()]
+	if form == "" {
+		return fmt.Errorf("not a valid --%s (%s): %s", f.Name, f.Value.Type(), f.Usage)
+	}
+	return fmt.Errorf("--%s: want %s; it is the setting: %s", f.Name, form, f.Usage)
 }
 
 func fromFile(fs *pflag.FlagSet, path string, given map[string]bool) error {
@@ -84,6 +104,10 @@ func fromFile(fs *pflag.FlagSet, path string, given map[string]bool) error {
 			return fmt.Errorf("--%s %s: %s", fileFlag, path, p.Message)
 		}
 		name := strings.TrimPrefix(p.Path, "/")
+		if name == "" {
+			errs = append(errs, fmt.Errorf("%s:%d: %s", path, p.Line, p.Message))
+			continue
+		}
 		if !isKnown(fs, name) {
 			errs = append(errs, fmt.Errorf("%s:%d: unknown key %q; %s", path, p.Line, name, p.Message))
 			continue
@@ -134,21 +158,54 @@ func keysOf(doc []byte) iter.Seq2[*yaml.Node, *yaml.Node] {
 // apply sets the flags of a document that are not given elsewhere, and returns its mistakes by place. A
 // document that is no mapping has one, without a place.
 func apply(doc []byte, sets []*pflag.FlagSet, given map[string]bool) (found strictjson.Problems) {
-	var members map[string]yaml.Node
-	if err := yaml.Unmarshal(doc, &members); err != nil {
-		return strictjson.Problems{{Message: "want a YAML mapping of flag names to values: " + err.Error()}}
+	if message, at := notOneMapping(doc); message != "" {
+		return strictjson.Problems{{Message: message, Position: at}}
 	}
+	lines := map[string]int{}
 	for key, value := range keysOf(doc) {
 		if value.Kind == yaml.AliasNode {
 			value = value.Alias
 		}
-		if message := applyOne(sets, key.Value, value, given[key.Value]); message != "" {
+		message := ""
+		if first := lines[key.Value]; first > 0 {
+			message = fmt.Sprintf("is set in line %d, too; keep one of the two lines", first)
+		} else {
+			message = applyOne(sets, key.Value, value, given[key.Value])
+		}
+		lines[key.Value] = key.Line
+		if message != "" {
 			found = append(found, strictjson.Problem{
 				Path: "/" + key.Value, Message: message, Position: strictjson.Position{Line: key.Line, Column: key.Column},
 			})
 		}
 	}
 	return found
+}
+
+// notOneMapping returns why a file is not one mapping; empty if it is, or if it is empty.
+func notOneMapping(doc []byte) (message string, at strictjson.Position) {
+	const want = "want a YAML mapping of flag names to values"
+	files := yaml.NewDecoder(bytes.NewReader(doc))
+	for n := 0; ; {
+		var file yaml.Node
+		switch err := files.Decode(&file); {
+		case errors.Is(err, io.EOF):
+			return "", at
+		case err != nil:
+			return want + ": " + err.Error(), at
+		}
+		part := file.Content[0]
+		at = strictjson.Position{Line: part.Line, Column: part.Column}
+		switch {
+		case part.ShortTag() == "!!null": // nothing before or after ---
+		case part.Kind != yaml.MappingNode:
+			return want, at
+		case n > 0:
+			return "only the first of several YAML documents is read; remove the line ---, so that all keys are in one", at
+		default:
+			n++
+		}
+	}
 }
 
 // applyOne sets a flag in each set that has it, and returns an error if no set accepts the value.
@@ -193,6 +250,9 @@ func suggestion(name string, names []string) string {
 }
 
 func scalars(n yaml.Node) ([]string, error) {
+	if n.ShortTag() == "!!null" {
+		return nil, errors.New(`has no value; set one, write "" for an empty text or [] for an empty list, or remove the line`)
+	}
 	if n.Kind == yaml.ScalarNode {
 		return []string{n.Value}, nil
 	}

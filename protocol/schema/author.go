@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 //go:embed author.schema.json
@@ -52,13 +55,36 @@ func UnknownKeywords(doc []byte) []Finding {
 			continue // reported when the schema is compiled
 		}
 		f := Finding{Path: v.InstancePath, Rule: RuleUnknownKeyword, Message: "JSON Schema has no such keyword, and ignores it"}
-		if near := Near(lastToken(v.InstancePath), keywordSchema().members(v)); near != "" {
+		if v.InstancePath == "/"+strings.TrimPrefix(versionMember, "x-") {
+			f.Message += "; did you mean " + versionMember + "?"
+			f.Warning = true
+		} else if near := Near(lastToken(v.InstancePath), keywordSchema().members(v)); near != "" {
 			f.Message += "; did you mean " + near + "?"
 		} else {
 			f.Message += "; names of your own begin with x-"
 			f.Warning = true
 		}
 		out = append(out, f)
+	}
+	return append(out, misspelledVersion(doc)...)
+}
+
+// versionMember is the version of a kind, a member of its schema.
+const versionMember = "x-schemaVersion"
+
+// misspelledVersion finds a member that is probably meant as the version of the kind.
+func misspelledVersion(doc []byte) (out []Finding) {
+	members := strictjson.Object(doc)
+	if members[versionMember] != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if strings.HasPrefix(name, "x-") && len(name) > len(versionMember)-3 && Near(name, []string{versionMember}) != "" {
+			out = append(out, Finding{
+				Path: "/" + jsonpointer.Escape(name), Rule: RuleUnknownKeyword, Warning: true,
+				Message: "hosts do not read it; did you mean " + versionMember + "?",
+			})
+		}
 	}
 	return out
 }

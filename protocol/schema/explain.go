@@ -42,12 +42,47 @@ func (s *Schema) Explain(v Violation, doc []byte) string {
 			return v.Message + "; did you mean " + near + "?"
 		}
 	case v.Keyword == "type" || v.Keyword == "pattern":
-		if text := s.describe(v); text != "" {
-			return v.Message + " (" + text + ")"
+		text := v.Message
+		if remedy := s.remedy(v, doc); remedy != "" {
+			text += "; " + remedy
 		}
+		if what := s.describe(v); what != "" {
+			text += " (" + what + ")"
+		}
+		return text
 	}
 	return v.Message
 }
+
+// remedy returns what to write instead of a text that does not match its pattern: the same in lower case, or
+// an alternative of the pattern that is close. It does not repeat the text.
+func (s *Schema) remedy(v Violation, doc []byte) string {
+	if v.Keyword != "pattern" {
+		return ""
+	}
+	text, isText := strictjson.String(lookup(doc, v.InstancePath))
+	source, _ := strictjson.String(lookup(s.Document(), v.SchemaPath))
+	pattern, err := Pattern(source)
+	if !isText || err != nil || len(text) > maxNamed {
+		return ""
+	}
+	if pattern.MatchString(strings.ToLower(text)) {
+		return "write it in lower case"
+	}
+	var known []string
+	for _, name := range strings.Split(strings.TrimSuffix(strings.TrimPrefix(source, "^("), ")$"), "|") {
+		if name != source && pattern.MatchString(name) {
+			known = append(known, name)
+		}
+	}
+	if near := Near(text, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return ""
+}
+
+// maxNamed limits the texts for which a similar one is searched, in bytes.
+const maxNamed = 64
 
 // describe returns the first sentence of the description next to a violated keyword.
 func (s *Schema) describe(v Violation) string {

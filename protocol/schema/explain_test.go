@@ -33,3 +33,22 @@ func TestExplain_SuggestsAMember(t *testing.T) {
 	found := typed.Validate([]byte(`7`))
 	require.Equal(t, found[0].Message, typed.Explain(found[0], []byte(`7`)))
 }
+
+func TestExplain_SuggestsTextsThatMatch(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Compile("s", []byte(`{"properties":{"can":{"pattern":"^(vision-input|function-calling|x-[a-z]+)$"},"id":{"pattern":"^[a-z][a-z0-9-]*$"}}}`))
+	require.NoError(t, err)
+	for doc, want := range map[string]string{
+		`{"can":"vision"}`:           "; did you mean vision-input?",
+		`{"can":"tools"}`:            "; did you mean function-calling?",
+		`{"can":"Function-Calling"}`: "; write it in lower case",
+		`{"can":"zzzzzzzz"}`:         "",
+		`{"id":"OpenAI"}`:            "; write it in lower case",
+		`{"id":"a b"}`:               "",
+		`{"id":7}`:                   "",
+	} {
+		for _, v := range s.Validate([]byte(doc)) {
+			require.Equal(t, v.Message+want, s.Explain(v, []byte(doc)), doc)
+		}
+	}
+}

@@ -45,6 +45,7 @@ func Mistakes(doc []byte) []Finding {
 			m.bounds(p)
 			m.required(p)
 			m.ignored(p)
+			m.void(p)
 			m.format(p)
 			m.values(p)
 		}
@@ -234,10 +235,17 @@ var formats = []string{
 	"iri", "iri-reference", "json-pointer", "password", "period", "regex", "relative-json-pointer", "semver", "time", "uri", "uri-reference", "uri-template", "uuid",
 }
 
-// format finds formats that are probably misspelled. Names of an author's own are allowed: forms may
+// anyFormats are formats of OpenAPI that describe values of several types.
+var anyFormats = []string{"binary", "byte", "double", "float", "int32", "int64", "password"}
+
+// format finds formats of values of another type, and those that are probably misspelled. Names of an author's own are allowed: forms may
 // use them.
 func (m *mistakes) format(p *position) {
 	name, ok := p.object["format"].(string)
+	types := typesOf(p.object)
+	if ok && len(types) > 0 && !slices.Contains(types, "string") && slices.Contains(formats, name) && !slices.Contains(anyFormats, name) {
+		m.add(p.pointer("format"), RuleIgnored, true, "checks values of type string only, and type is %s; remove it, or set type to string", strings.Join(types, " or "))
+	}
 	if !ok || slices.Contains(formats, name) {
 		return
 	}

@@ -50,6 +50,14 @@ func TestMistakes_FindsWhatCompilesAndChecksSomethingElse(t *testing.T) {
 		"a format like another":  {`{"type":"string","format":"url"}`, "/format", "unknown-format", "did you mean uri?", true},
 		"a length of a number":   {`{"type":"integer","minLength":3}`, "/minLength", "ignored-keyword", "did you mean minimum?", true},
 		"members of a text":      {`{"type":"string","properties":{}}`, "/properties", "ignored-keyword", "add object to type", true},
+		"a format of a number":   {`{"type":"integer","format":"date"}`, "/format", "ignored-keyword", "set type to string", true},
+		"a count of matches":     {`{"type":"array","items":true,"minContains":2}`, "/minContains", "ignored-keyword", "without contains", true},
+		"a branch":               {`{"then":{"required":["a"]}}`, "/then", "ignored-keyword", "without if", true},
+		"a condition":            {`{"if":{"required":["a"]}}`, "/if", "ignored-keyword", "without then or else", true},
+		"slashes":                {`{"type":"string","pattern":"/^[A-Z]+$/"}`, "/pattern", "contradiction", `write "^[A-Z]+$"`, true},
+		"a value twice":          {`{"enum":["a",1,"a"]}`, "/enum/2", "repeated", "value 0", true},
+		"a version, misspelled":  {`{"type":"object","x-schemaVerison":2}`, "/x-schemaVerison", "unknown-keyword", "did you mean x-schemaVersion?", true},
+		"a version without x-":   {`{"type":"object","schemaVersion":2}`, "/schemaVersion", "unknown-keyword", "did you mean x-schemaVersion?", true},
 		"a keyword":              {`{"type":"object","propertis":{}}`, "/propertis", "unknown-keyword", "did you mean properties?", false},
 		"an example of a value":  {`{"category":"billing","urgent":true}`, "", "unknown-keyword", "describe the value", false},
 	} {
@@ -82,6 +90,11 @@ func TestMistakes_AcceptsUnusualSchemas(t *testing.T) {
 		`{"$ref":"#/$defs/a","default":"x","$defs":{"a":{"type":"string"}}}`,
 		`{"anyOf":[{"type":"string","const":"a"},{"type":"object","required":["b"],"properties":{"b":true}}],"default":"a"}`,
 		`{"x-mine":{"type":5},"title":"only a title"}`,
+		`{"x-schemaVersion":2,"x-schemaVersions":[1,2],"properties":{"x-schemaVerison":true}}`,
+		`{"type":"string","pattern":"^/api/.*/$"}`, `{"type":"string","pattern":"/v1/"}`, `{"type":"string","pattern":"/a\\$/"}`,
+		`{"type":"array","contains":true,"minContains":0}`, `{"if":true,"else":{"required":["a"]}}`,
+		`{"enum":[1,"1",true,"true",null,[1],[1,1]]}`,
+		`{"type":["string","integer"],"format":"date"}`, `{"type":"string","format":"int64"}`, `{"type":"integer","format":"password"}`,
 		`{`, `[]`,
 	} {
 		require.Empty(t, schema.Mistakes([]byte(doc)), doc)
@@ -118,7 +131,7 @@ func TestMistakes_MarksSchemasWithoutValues(t *testing.T) {
 		`{"type":"object","properties":{"a":{"anyOf":[{"enum":[]},{"type":"null"}]}}}`: {true, false},
 		`{"oneOf":[{"type":"string","minLength":5,"maxLength":3},{"type":"null"}]}`:    {true, false},
 		`{"not":{"type":"string","const":1}}`:                                          {true, false},
-		`{"if":{"properties":{"a":{"enum":[]}}}}`:                                      {true, false},
+		`{"if":{"properties":{"a":{"enum":[]}}},"then":true}`:                          {true, false},
 		`{"then":{"enum":[]},"if":true,"else":true}`:                                   {true, false},
 		`{"allOf":[{"type":"string","minLength":5,"maxLength":3}]}`:                    {false, false},
 	} {

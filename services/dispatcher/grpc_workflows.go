@@ -75,11 +75,7 @@ func (s *Service) validation(ctx context.Context, tenant string, r lint.Report) 
 	out.Warnings = append(out.Warnings, warnings(s.registryWarnings(ctx, tenant, r.Def))...)
 	err := s.checkSecrets(ctx, tenant, r.Def.Raw)
 	if f, isFault := fault.As(err); isFault && f.Code != fault.ServiceUnavailable {
-		path := ""
-		if found, ok := f.Details["problems"].([]fault.Problem); ok && len(found) > 0 {
-			path = found[0].Path
-		}
-		out.Problems = append(out.Problems, &dispatcherv1.WorkflowWarning{Path: path, Rule: string(f.Code), Message: f.Message})
+		out.Problems = append(out.Problems, warnings(definition.SecretProblems(f))...)
 		err = nil
 	}
 	return out, err

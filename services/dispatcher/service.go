@@ -224,7 +224,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		types:       &node.Live{},
 		schemas:     clients.NewSchemas(d.Acceptor, d.Clock),
 		definitions: definition.New(d.Workflows),
-		metrics:     metrics.New(),
+		metrics:     metrics.New(cfg.Completion.Providers.APIName),
 		begins:      queuetime.New(beginWindow),
 		intake:      queue.NewGuard(cfg.Intake, d.Clock),
 		ready:       make(chan struct{}),
@@ -364,6 +364,7 @@ func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Exec
 		Telemetry: engine.Telemetry{
 			Logger:      d.Logger,
 			Spans:       d.Spans,
+			APIs:        s.cfg.Completion.Providers.APIName,
 			Requested:   s.loop.Requested,
 			Metrics:     s.metrics,
 			FirstAppend: s.begins,

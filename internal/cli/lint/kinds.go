@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // kindNames lists the kinds of a folder, of the examples and of packs.
@@ -59,12 +60,26 @@ func kindFindings(dir string) ([]finding, error) {
 		if k.Err != nil {
 			found = wrongSchema(k.Kind, k.Doc, k.Err)
 		}
+		found = append(found, otherKind(k.Kind, k.Doc)...)
 		for _, f := range found {
 			f.File = k.File
 			out = append(out, f.in(k.Doc))
 		}
 	}
-	return out, nil
+	unread, err := packs.UnreadKinds(dir)
+	for _, file := range unread {
+		out = append(out, finding{File: file, Rule: ruleKind, Warning: true, Message: "is not read: kinds are files vendor.HOST.KIND.schema.json directly in the folder; rename or move it"})
+	}
+	return out, err
+}
+
+// otherKind warns about a schema whose $id is the name of another kind: the file's name counts.
+func otherKind(kind string, doc []byte) []finding {
+	id, _ := strictjson.String(strictjson.Object(doc)["$id"])
+	if !pack.VendorKind(id) || id == kind || strings.HasPrefix(id, kind+".") {
+		return nil
+	}
+	return []finding{{Path: "/$id", Rule: ruleKind, Warning: true, Message: "names another kind: the file's name makes it " + kind + "; rename one of the two"}}
 }
 
 // doubtful returns what is probably a mistake in a schema that a host accepts.
@@ -88,11 +103,12 @@ func wrongSchema(kind string, doc []byte, why error) []finding {
 		}
 	}
 	if len(out) == 0 {
-		message := why.Error()
+		f := finding{Rule: ruleKind, Message: why.Error()}
 		if e, ok := errors.AsType[*fault.Error](why); ok {
-			message = e.Message
+			f.Message = e.Message
+			f.Path, _ = e.Details["path"].(string)
 		}
-		out = append(out, finding{Rule: ruleKind, Message: message})
+		out = append(out, f)
 	}
 	return out
 }

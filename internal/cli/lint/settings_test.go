@@ -232,7 +232,7 @@ func TestSettings_ReadYAML(t *testing.T) {
 	out, _, err := settingsLint(t, "", filepath.Join(dir, "config.yaml"))
 	require.ErrorIs(t, err, errFindings)
 	require.Contains(t, out, "config.yaml:4:1: /max-rusn: settings: keys are the flags' names; did you mean max-runs?")
-	require.Contains(t, out, "config.yaml:5:1: /lease: settings: not a valid --lease (duration)")
+	require.Contains(t, out, "config.yaml:5:1: /lease: settings: --lease: want a duration in h, m, s or ms, such as 24h")
 	require.Contains(t, out, "config.yaml:6:1: /api-key: settings: want a list of plain values")
 	require.NotContains(t, out, "sk-secret")
 	out, _, err = settingsLint(t, "", filepath.Join(dir, "secrets-file.yaml"))

@@ -91,7 +91,11 @@ unreadable file, or a folder without definitions.`,
 			if err != nil {
 				return err
 			}
-			return lintWorkflows(cmd, p, format, o.warningsAsError, run, files, found)
+			together := check.Host{Types: node.Builtin().And(node.PeerTypes()...)}
+			if known != nil {
+				together.Types = together.Types.With(known.packs)
+			}
+			return lintWorkflows(cmd, p, format, o.warningsAsError, run, together, files, found)
 		},
 	}
 	f := c.Flags()
@@ -153,7 +157,7 @@ func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command, known 
 		if o.rewrites && r.Def != nil {
 			r.Warnings = append(r.Warnings, h.Types.Rewrites(r.Def, nil)...)
 		}
-		return r.Problems, r.Warnings, nil
+		return append(r.Problems, workflowfolder.Secrets(r.Def)...), r.Warnings, nil
 	}, nil
 }
 
@@ -231,7 +235,7 @@ func (o *workflowOptions) host(known *resources) (check.Host, error) {
 
 // lintWorkflows reports the findings in all files, and fails if a host would reject a definition. all are
 // findings in other files.
-func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict bool, run checker, args []string, all []finding) error {
+func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict bool, run checker, host check.Host, args []string, all []finding) error {
 	files, err := expandFolders(args)
 	if err != nil {
 		return err
@@ -242,15 +246,23 @@ func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict 
 			refused++
 		}
 	}
-	for _, name := range files {
-		doc, err := document.Read(cmd.InOrStdin(), name)
-		if err != nil {
+	docs, defs := make([][]byte, len(files)), make([]*workflow.Definition, len(files))
+	for i, name := range files {
+		if docs[i], err = document.Read(cmd.InOrStdin(), name); err != nil {
 			return err
 		}
+		if def, wrong := workflow.Parse(docs[i]); len(wrong) == 0 {
+			defs[i] = def
+		}
+	}
+	mutual := host.CheckTogether(defs)
+	for i, name := range files {
+		doc := docs[i]
 		found, warned, err := run(cmd.Context(), doc)
 		if err != nil {
 			return err
 		}
+		warned = append(warned, mutual[i]...)
 		refused += len(found)
 		if strict {
 			refused += len(warned)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/cli/clitest"
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
@@ -104,11 +105,34 @@ func TestWorkflowLint_FindsKindsThatAHostRejects(t *testing.T) {
 	require.NotContains(t, out, "/nodes/0/config/envelopeType", "its file is the mistake")
 	require.Contains(t, out, "/nodes/1/config/envelopeType")
 
+	require.Contains(t, out, version+": /x-schemaVersion: not-a-kind: kind vendor.acme.version: x-schemaVersion: want an integer")
+
 	for _, flag := range []string{"--kinds", "--packs", "--prompts", "--models"} {
 		_, err := command(t, flow, "workflow", "lint", flag, filepath.Join(dir, "none"), "-")
 		require.ErrorIs(t, err, exit.ErrUsage, flag)
 		require.ErrorContains(t, err, flag+" "+filepath.Join(dir, "none"), flag)
 	}
+}
+
+// Schemas that a host does not read because of their names are warnings; other files are not.
+func TestWorkflowLint_FindsKindsThatAHostDoesNotRead(t *testing.T) {
+	t.Parallel()
+	const kind = `{"type":"object","properties":{"a":{"type":"string"}}}`
+	flow := `{"id":"w","name":"w","version":"1","nodes":[{"id":"a","typeId":"core.noop"}]}`
+	for name, doc := range map[string]string{
+		"vendor.acme.note.schemas.json": kind, "vendor.acme.note.json": kind, "vendor.acme.note.schema.JSON": kind, "acme/vendor.acme.note.schema.json": kind,
+		"vendor.acme.note.schema.yaml": "type: object\nproperties: {}\n",
+	} {
+		out, err := command(t, flow, "workflow", "lint", "--kinds", clitest.Folder(t, map[string]string{name: doc}), "-")
+		require.NoError(t, err, name)
+		require.Contains(t, filepath.ToSlash(out), name+": (root): warning: not-a-kind: is not read: kinds are files vendor.HOST.KIND.schema.json")
+	}
+	out, err := command(t, flow, "workflow", "lint", "--kinds", clitest.Folder(t, map[string]string{
+		"vendor.acme.note.schema.json": `{"$id":"vendor.acme.other","type":"object"}`, "vendor.acme.b.schema.json": `{"$id":"https://acme.example/b","type":"object"}`,
+		"vendor.acme.note.example.json": `{"a":"x"}`, "README.md": "properties", ".hidden/vendor.acme.c.schema.json": kind,
+	}), "-")
+	require.NoError(t, err)
+	require.Regexp(t, `^\S*vendor.acme.note.schema.json: /\$id: warning: not-a-kind: names another kind[^\n]*\n$`, out)
 }
 
 // A provider whose models a file lists has no others.

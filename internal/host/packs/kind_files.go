@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"waybill.dev/waybill/examples"
@@ -68,6 +69,34 @@ func CheckKinds(dir string) ([]KindFile, error) {
 		_, err := all.LoadFile(files, e.Name(), kind)
 		doc, _ := fs.ReadFile(files, e.Name()) // an unreadable one has no places
 		out = append(out, KindFile{filepath.Join(dir, e.Name()), kind, doc, err})
+	}
+	return out, nil
+}
+
+// unreadKind is the name of a file that is probably meant as that of a kind.
+var unreadKind = regexp.MustCompile(`(?i)^vendor\.[a-z0-9-]+(\.[a-z0-9_-]+)*\.(schemas?\.)?(json|ya?ml)$`)
+
+// UnreadKinds lists files of a folder that are probably kinds, and whose names a host ignores: those like
+// kinds, and kinds in a folder of it. Files such as examples of payloads are no schemas.
+func UnreadKinds(dir string) (out []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		file := filepath.Join(dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case e.IsDir():
+			nested, err := filepath.Glob(filepath.Join(file, "vendor.*.schema.json"))
+			if err == nil { // otherwise the name of the folder is no pattern
+				out = append(out, nested...)
+			}
+		case !strings.HasSuffix(e.Name(), ".schema.json") && unreadKind.MatchString(e.Name()):
+			if doc, err := fs.ReadFile(os.DirFS(dir), e.Name()); err == nil && strings.Contains(string(doc), "properties") {
+				out = append(out, file)
+			}
+		}
 	}
 	return out, nil
 }

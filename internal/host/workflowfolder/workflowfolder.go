@@ -1,4 +1,4 @@
-// Package workflowfolder lists the files of a folder of workflow definitions.
+// Package workflowfolder lists the files of a folder of workflow definitions, and finds secrets in them.
 package workflowfolder
 
 import (

@@ -51,6 +51,8 @@ const (
 type Options struct {
 	// Definition is the definition that the run is pinned to; nil leaves out what only it has.
 	Definition Definition
+	// APIs are the interfaces of providers; nil names providers by their ids.
+	APIs APIs
 	// Content adds the texts of model calls that the log has.
 	Content bool
 }
@@ -76,8 +78,28 @@ type modelCall struct {
 	said answerText
 }
 
+// APIs returns the interface of a provider's server, as in --provider-settings; empty if it is unknown. A
+// nil APIs knows none.
+type APIs func(provider string) (api string)
+
+// clouds are the names in the conventions of interfaces that only one cloud has.
+var clouds = map[string]string{"azure-openai": "azure.ai.openai", "bedrock": "aws.bedrock", apiVertex: "gcp.vertex_ai"}
+
+// apiVertex is the interface of Gemini in Google's cloud.
+const apiVertex = "vertex"
+
+func (a APIs) of(provider string) string {
+	if a == nil {
+		return ""
+	}
+	return a(provider)
+}
+
 // ProviderName returns the name of a provider in the conventions.
-func ProviderName(id string) string {
+func (a APIs) ProviderName(id string) string {
+	if name := clouds[a.of(id)]; name != "" {
+		return name
+	}
 	if id == providerGemini {
 		return "gcp.gemini"
 	}
@@ -85,8 +107,8 @@ func ProviderName(id string) string {
 }
 
 // OperationName returns the operation of a call of a provider in the conventions.
-func OperationName(provider string) string {
-	if provider == providerGemini {
+func (a APIs) OperationName(provider string) string {
+	if provider == providerGemini || a.of(provider) == apiVertex {
 		return operationContent
 	}
 	return operationChat
@@ -98,7 +120,7 @@ func (f *Fold) addGenAI(to map[string]any, p event) {
 	if p.Provider == providerAnthropic { // it counts cached tokens apart
 		input += p.CacheReadTokens + p.CacheWriteTokens
 	}
-	to[genOperation], to[genProvider] = OperationName(p.Provider), ProviderName(cut(p.Provider))
+	to[genOperation], to[genProvider] = f.options.APIs.OperationName(p.Provider), f.options.APIs.ProviderName(cut(p.Provider))
 	to[genInput], to[genOutput] = input, p.OutputTokens
 	if p.Model != "" {
 		to[genResponseModel] = cut(p.Model)

@@ -115,6 +115,38 @@ func TestFold_NamesModelCallsByTheConventions(t *testing.T) {
 				"gen_ai.response.finish_reasons": []string{"stop"},
 			},
 		},
+		"a deployment of Azure": {
+			[]string{started, usage(`"provider":"my-azure","model":"m"`), nodeDone},
+			map[string]any{
+				"gen_ai.operation.name": "chat", "gen_ai.provider.name": "azure.ai.openai", "gen_ai.response.model": "m",
+				"gen_ai.usage.input_tokens": int64(10), "gen_ai.usage.output_tokens": int64(5),
+				"gen_ai.response.finish_reasons": []string{"stop"},
+			},
+		},
+		"Bedrock": {
+			[]string{started, usage(`"provider":"my-bedrock","model":"m"`), nodeDone},
+			map[string]any{
+				"gen_ai.operation.name": "chat", "gen_ai.provider.name": "aws.bedrock", "gen_ai.response.model": "m",
+				"gen_ai.usage.input_tokens": int64(10), "gen_ai.usage.output_tokens": int64(5),
+				"gen_ai.response.finish_reasons": []string{"stop"},
+			},
+		},
+		"Vertex": {
+			[]string{started, usage(`"provider":"my-vertex","model":"m"`), nodeDone},
+			map[string]any{
+				"gen_ai.operation.name": "generate_content", "gen_ai.provider.name": "gcp.vertex_ai", "gen_ai.response.model": "m",
+				"gen_ai.usage.input_tokens": int64(10), "gen_ai.usage.output_tokens": int64(5),
+				"gen_ai.response.finish_reasons": []string{"stop"},
+			},
+		},
+		"a server of one's own": {
+			[]string{started, usage(`"provider":"house","model":"m"`), nodeDone},
+			map[string]any{
+				"gen_ai.operation.name": "chat", "gen_ai.provider.name": "house", "gen_ai.response.model": "m",
+				"gen_ai.usage.input_tokens": int64(10), "gen_ai.usage.output_tokens": int64(5),
+				"gen_ai.response.finish_reasons": []string{"stop"},
+			},
+		},
 		"anthropic counts cached tokens apart": {
 			[]string{started, usage(`"provider":"anthropic","model":"c","cacheReadTokens":4,"cacheWriteTokens":2`), nodeDone},
 			map[string]any{
@@ -141,7 +173,7 @@ func TestFold_NamesModelCallsByTheConventions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := runspan.New(record(), runspan.Options{Definition: facts{provider: "openai", model: "gpt-5"}})
+			f := runspan.New(record(), runspan.Options{Definition: facts{provider: "openai", model: "gpt-5"}, APIs: apis})
 			var calls []*runspan.Span
 			for _, s := range feed(f, tc.events...) {
 				if strings.HasPrefix(s.Name, runspan.NameCall) {
@@ -218,4 +250,9 @@ func TestFold_HasTextsOnlyOnDemand(t *testing.T) {
 		`{"type":"output.chunk","nodeId":"n","payload":{"nodeId":"n","chunk":"`+long+`","isLast":true}}`,
 		usage(`"provider":"mock","model":"m"`), nodeDone, runDone))["openwop.activity.mock"][0]
 	require.Less(t, len(call.Attributes["gen_ai.output.messages"].(string)), 34<<10)
+}
+
+// apis are the interfaces of the providers of these tests.
+func apis(provider string) string {
+	return map[string]string{"my-azure": "azure-openai", "my-bedrock": "bedrock", "my-vertex": "vertex", "house": "openai-chat"}[provider]
 }

@@ -66,7 +66,7 @@ func versionOf(name string, doc []byte) (int, error) {
 	v, found, err := pack.SchemaVersion(doc)
 	switch {
 	case err != nil:
-		return 0, fault.New(fault.ValidationError, "kind %s: %s", name, err)
+		return 0, fault.New(fault.ValidationError, "kind %s: %s", name, err).With("path", "/x-schemaVersion")
 	case !found:
 		return defaultVersion, nil
 	}

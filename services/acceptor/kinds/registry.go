@@ -132,7 +132,7 @@ func (r *Registry) Register(name string, version int, doc []byte) (warnings []st
 // register is Register with the kind's origin.
 func (r *Registry) register(name string, version int, doc []byte, origin string) (warnings []string, err error) {
 	if !pack.VendorKind(name) {
-		return nil, fault.New(fault.ValidationError, "kind %q: the name must have the form vendor.<host>.<kind>", name)
+		return nil, fault.New(fault.ValidationError, "kind %q: the name must have the form vendor.<host>.<kind>, with a host in lower case", name)
 	}
 	if version < 0 {
 		return nil, fault.New(fault.ValidationError, "kind %s: version %d: must be an integer of 0 or more", name, version)

@@ -7,6 +7,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/jsonpointer"
+	"waybill.dev/waybill/protocol/workflow"
 )
 
 // maxPlaces limits the paths in an error.
@@ -30,10 +31,26 @@ func NewSecretFault(given, redacted []byte) error {
 		With("problems", secretProblems(places[:min(len(places), maxPlaces)]))
 }
 
+// RuleSecret is the rule of secrets in definitions.
+const RuleSecret = "secret"
+
 func secretProblems(places []string) []fault.Problem {
 	out := make([]fault.Problem, len(places))
 	for i, at := range places {
-		out[i] = fault.Problem{Path: at, Message: "a secret, or what looks like one"}
+		out[i] = fault.Problem{Path: at, Rule: RuleSecret, Message: "a secret, or what looks like one; remove it, and keep keys in --credentials or in the settings of the server"}
+	}
+	return out
+}
+
+// SecretProblems returns the places of the fault of NewSecretFault.
+func SecretProblems(f *fault.Error) []workflow.Problem {
+	found, _ := f.Details["problems"].([]fault.Problem)
+	out := make([]workflow.Problem, 0, len(found))
+	for _, p := range found {
+		out = append(out, workflow.Problem{Path: p.Path, Rule: p.Rule, Message: p.Message})
+	}
+	if len(out) == 0 {
+		out = append(out, workflow.Problem{Rule: RuleSecret, Message: f.Message})
 	}
 	return out
 }

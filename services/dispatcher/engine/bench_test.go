@@ -34,7 +34,7 @@ func BenchmarkExecute_NoopRun(b *testing.B) {
 			Wait:   func(subject.Run, frame.Head, time.Time) {},
 			Forget: func(string, string) {},
 		},
-		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New()},
+		Telemetry: engine.Telemetry{Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(nil)},
 		Clock:     time.Now,
 	})
 	n := 0

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/queuetime"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -105,6 +106,8 @@ type Telemetry struct {
 	Logger *slog.Logger
 	// Spans exports the spans of runs; nil disables it.
 	Spans Spans
+	// APIs are the interfaces of providers, for spans; nil names providers by their ids.
+	APIs runspan.APIs
 	// Requested completes the spans of model calls; nil leaves out the requested model.
 	Requested Requested
 	// Metrics counts the work of this process; nil disables it.

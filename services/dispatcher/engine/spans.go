@@ -47,6 +47,7 @@ func (e *Executor) spans(
 	}
 	s := &spans{fold: runspan.New(rec, runspan.Options{
 		Definition: &nodeFacts{rec, def, e.deps.Requested},
+		APIs:       e.deps.APIs,
 		Content:    e.deps.Spans.Content(),
 	}), sink: e.deps.Spans, clock: e.deps.Clock}
 	if head.Next == 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/expr"
@@ -63,22 +64,18 @@ func (l *linter) checkCompared(c *workflow.EdgeCondition, path string, s expr.Sh
 	}
 }
 
-// flagged is a pattern as other languages write it: between slashes, with flags or an anchor.
-var flagged = regexp.MustCompile(`^/(\^.*|.*\$|.*)/((?:i|g|m|s|u|gi|ig|im|gm|gim)?)$`)
-
 // checkRight warns about texts on the right of a comparison that mean something else in other programs.
 func (l *linter) checkRight(typ workflow.ConditionType, path, text string) {
-	m := flagged.FindStringSubmatch(text)
+	plain, flags := schema.Unslashed(text)
 	switch {
 	case len(placeholders(text)) > 0:
 		l.warn(path, RuleName, "{{%s}} is compared as it is: placeholders are not replaced here; write the condition as an expression, which reads variables", placeholders(text)[0])
 	case typ == workflow.ConditionContains && text == "":
 		l.warn(path, RuleConstant, "every text contains the empty text; remove the condition, or name a text")
-	case typ == workflow.ConditionRegex && m != nil && (m[2] != "" || strings.HasPrefix(m[1], "^") || strings.HasSuffix(m[1], "$")):
-		flags := ""
-		if f := strings.Trim(m[2], "guy"); f != "" {
-			flags = "(?" + f + ")"
+	case typ == workflow.ConditionRegex && plain != "":
+		if flags = strings.Trim(flags, "guy"); flags != "" {
+			flags = "(?" + flags + ")"
 		}
-		l.warn(path, node.RuleConfig, "the slashes and flags are parts of the pattern here; write %s", quote(flags+m[1]))
+		l.warn(path, node.RuleConfig, "the slashes and flags are parts of the pattern here; write %s", quote(flags+plain))
 	}
 }

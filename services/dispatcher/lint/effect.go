@@ -38,6 +38,9 @@ func (l *linter) checkDocument() {
 		}
 	}
 	l.warnings = append(l.warnings, Lacking(l.def, l.Types)...)
+	if most := l.def.Settings.MaxLoopbackIterations; most > node.MaxLoopIterations {
+		l.warn("/settings/maxLoopbackIterations", node.RuleLimit, "is %d; a loop of this host has at most %d rounds", most, node.MaxLoopIterations)
+	}
 	if l.def.IsActive != nil && !*l.def.IsActive {
 		l.warn("/isActive", RuleNoEffect, "this host starts runs of inactive workflows, too; delete the workflow to prevent runs")
 	}

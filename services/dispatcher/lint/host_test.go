@@ -65,6 +65,10 @@ func TestCheck_KnowsLessWithoutAHost(t *testing.T) {
 		`{"prompt":"{{mail}}","envelopeType":"vendor.acme.other"}`: {},
 		`{"prompt":"{{mail}}","provider":"house"}`:                 {"/nodes/0/config/provider provider"},
 		`{"userPromptRef":"prompt:greet"}`:                         {},
+		`{"prompt":"{{mail}}","model":"claude-sonet-5-5"}`:         {"/nodes/0/config/model model"}, // of one vendor only
+		`{"prompt":"{{mail}}","model":"claude-sonnet-5-5"}`:        {},
+		`{"prompt":"{{mail}}","model":"gpt-oss-20b"}`:              {},
+		`{"prompt":"{{mail}}","model":"llama-9-instruct"}`:         {},
 	} {
 		r := h.Check(doc(config))
 		require.Empty(t, r.Problems, config)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -264,6 +265,9 @@ func (l *linter) checkModel(m modelNode) {
 	if m.cfg.Model != "" && m.cfg.Provider == "" && !l.someProviderHas(m.cfg.Model) {
 		l.warn(m.path("model"), RuleModel, "no provider of this host has the model; the host's default provider is called; set provider, too")
 	}
+	if family := familyOf(m.cfg.Model); family != "" && m.cfg.Provider == "" && l.Providers == nil {
+		l.findModel(m.path("model"), family, m.cfg.Model)
+	}
 	if m.cfg.Model == "" || m.cfg.Provider == "" {
 		return
 	}
@@ -288,6 +292,21 @@ func (l *linter) checkModel(m modelNode) {
 			}
 		}
 	}
+}
+
+// families are the vendors that alone name their models so. Other vendors serve gpt-oss.
+var families = map[*regexp.Regexp]string{
+	regexp.MustCompile(`^claude-`): "anthropic", regexp.MustCompile(`^gemini-`): "gemini", regexp.MustCompile(`^gpt-[0-9]`): "openai",
+}
+
+// familyOf returns the vendor of a model by its name alone; empty if there may be several.
+func familyOf(model string) string {
+	for form, vendor := range families {
+		if form.MatchString(model) {
+			return vendor
+		}
+	}
+	return ""
 }
 
 // someProviderHas reports whether a provider of the host has a model, or may have it.

@@ -314,6 +314,7 @@ func (l *linter) checkReadPorts(i int, path string, read expr.Members) {
 // checkSetVariable finds values of another type than the variable's, and names that are almost declared.
 func (l *linter) checkSetVariable(n *workflow.Node, name string, value json.RawMessage, member, at string) {
 	l.checkSource(n, name, at)
+	l.checkDotted(name, member)
 	declared := make([]string, 0, len(l.def.Variables))
 	for _, v := range l.def.Variables {
 		declared = append(declared, v.Name)
@@ -329,6 +330,21 @@ func (l *linter) checkSetVariable(n *workflow.Node, name string, value json.RawM
 	}
 	if like := near(name, declared); like != "" {
 		l.warn(member, RuleName, "sets a variable that is not declared; did you mean %s?", like)
+	}
+}
+
+// checkDotted warns about a name that is meant as a path: the whole text is the name. A placeholder can have
+// a dot.
+func (l *linter) checkDotted(name, member string) {
+	head, below, dotted := strings.Cut(name, ".")
+	if !dotted || below == "" || strings.Contains(string(l.def.Raw), "{{"+name+"}}") {
+		return
+	}
+	switch {
+	case head == "variables":
+		l.warn(member, RuleName, "the name is the whole text, so expressions do not find it as %s; write %s", name, below)
+	case slices.ContainsFunc(l.def.Variables, func(v workflow.Variable) bool { return v.Name == head }):
+		l.warn(member, RuleName, "sets a variable of this whole name, and no member of %s; set %s to an object", head, head)
 	}
 }
 

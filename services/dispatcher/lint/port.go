@@ -175,6 +175,21 @@ func (l *linter) checkEdges() {
 		if e.Condition != nil {
 			l.checkCondition(&e, path+"/condition")
 		}
+		l.checkOverridden(&e, path)
+	}
+}
+
+// checkOverridden warns about an edge whose value the target never gets, because its own inputs override
+// it. Edges to the port input may only order nodes. An expression may read the edge's value, and a connection
+// needs an edge for its order.
+func (l *linter) checkOverridden(e *workflow.Edge, path string) {
+	i, known := l.at[e.TargetNodeID]
+	if !known || e.TargetInput == "input" {
+		return
+	}
+	pv, own := l.def.Nodes[i].Inputs[e.TargetInput]
+	if own && !pv.Optional && (pv.Type == workflow.PortStatic || pv.Type == workflow.PortVariable) {
+		l.warn(path+"/targetInput", RuleNoEffect, "the port %s has a value under inputs of node %s, which overrides that of the edge; remove one of the two", e.TargetInput, e.TargetNodeID)
 	}
 }
 
@@ -198,6 +213,10 @@ func (l *linter) checkLeft(i int, left, path string) {
 // checkCondition finds comparisons that never hold, and variables that nothing sets.
 func (l *linter) checkCondition(e *workflow.Edge, path string) {
 	c := e.Condition
+	if c.Type == workflow.ConditionAlways {
+		l.warn(path, RuleNoEffect, `is empty, so it always holds; remove it, or add an expression or a comparison, such as {"type": "equals", "left": "output", "right": "yes"}`)
+		return
+	}
 	if c.Type == workflow.ConditionExpression {
 		if p, err := expr.CompileBool(expr.Condition, c.Expression); err == nil {
 			l.checkRead(path+"/expression", p.Reads()["variables"])

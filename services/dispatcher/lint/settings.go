@@ -198,11 +198,10 @@ func (l *linter) checkWrite(n *workflow.Node, at string) {
 		return
 	}
 	path, value := at+"/config/value", c.Value
-	if l.leads(n.ID, "value") {
-		return // an edge overrides both
-	}
 	if pv, own := n.Inputs["value"]; own {
 		path, value = at+"/inputs/value/value", pv.Value // nil unless it is static
+	} else if l.leads(n.ID, "value") {
+		return // an edge overrides the config
 	} else if len(value) == 0 && len(l.ports[l.at[n.ID]]) == 0 {
 		l.problem(at+"/config", RulePort, "the channel gets no value; set value, or lead an edge to the port value")
 		return

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
@@ -131,7 +130,7 @@ func (m *Metrics) addUsage(e *wire.Event) {
 	}
 	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload counts nothing
 	m.addTokens(p.Provider, p.InputTokens, p.OutputTokens)
-	operation, provider, model := runspan.OperationName(p.Provider), runspan.ProviderName(m.providers.value(p.Provider)), m.models.value(p.Model)
+	operation, provider, model := m.apis.OperationName(p.Provider), m.apis.ProviderName(m.providers.value(p.Provider)), m.models.value(p.Model)
 	m.callTokens.WithLabelValues(operation, provider, model, "input").Observe(float64(p.InputTokens))
 	m.callTokens.WithLabelValues(operation, provider, model, "output").Observe(float64(p.OutputTokens))
 	if p.CostUSD != nil {

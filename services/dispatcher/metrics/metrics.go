@@ -59,6 +59,7 @@ var (
 
 // Metrics are the metrics of one process. It is safe for concurrent use.
 type Metrics struct {
+	apis                               runspan.APIs
 	created, completed                 *prometheus.CounterVec
 	nodes, attempts                    *prometheus.CounterVec
 	invocations, tokens, usd           *prometheus.CounterVec
@@ -79,8 +80,9 @@ type Metrics struct {
 }
 
 // New returns metrics with all counts at zero.
-func New() *Metrics {
+func New(apis runspan.APIs) *Metrics {
 	return &Metrics{
+		apis:        apis,
 		created:     counter("run_created", "Created runs, including forks and child runs.", labelWorkflow),
 		completed:   counter("run_completed", "Ended runs, by status.", labelWorkflow, labelStatus),
 		nodes:       counter("node_completed", "Started nodes that ended, by status.", labelType, labelNode),
@@ -225,7 +227,7 @@ func (m *Metrics) Called(provider string, took time.Duration) {
 	name := m.providers.value(provider)
 	m.invocations.WithLabelValues(name).Inc()
 	m.activitySeconds.WithLabelValues(name).Observe(max(took, 0).Seconds())
-	m.callSeconds.WithLabelValues(runspan.OperationName(provider), runspan.ProviderName(name)).Observe(max(took, 0).Seconds())
+	m.callSeconds.WithLabelValues(m.apis.OperationName(provider), m.apis.ProviderName(name)).Observe(max(took, 0).Seconds())
 }
 
 // add adds a reported value. Invalid values are ignored; a counter never decreases.

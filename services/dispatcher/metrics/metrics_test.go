@@ -106,7 +106,7 @@ var full = []string{
 
 func TestMetrics_HaveTheContractsNamesAndBuckets(t *testing.T) {
 	t.Parallel()
-	m := metrics.New()
+	m := metrics.New(nil)
 	m.Created("wf")
 	m.Conflict()
 	m.Called("mock", time.Second)
@@ -153,7 +153,7 @@ func TestMetrics_HaveTheContractsNamesAndBuckets(t *testing.T) {
 
 func TestAppended_CountsTheEventsOfTheLog(t *testing.T) {
 	t.Parallel()
-	m := metrics.New()
+	m := metrics.New(nil)
 	appendEvents(m, record(), full...)
 	got := all(t, m)
 	for name, want := range map[string]map[string]float64{
@@ -188,7 +188,7 @@ func TestAppended_CountsTheEventsOfTheLog(t *testing.T) {
 // OpenWOP host contract §7.2: a replay counts as a run, but has no calls and no costs.
 func TestAppended_OfAReplayCountsNoCallsAndNoCosts(t *testing.T) {
 	t.Parallel()
-	m := metrics.New()
+	m := metrics.New(nil)
 	rec := record()
 	rec.Fork = &wire.Fork{SourceRunID: "run_0", Mode: wire.ForkReplay}
 	appendEvents(m, rec, full...)
@@ -205,7 +205,7 @@ func TestAppended_OfAReplayCountsNoCallsAndNoCosts(t *testing.T) {
 
 func TestMetrics_NameNoRunNoNodeAndNoTenant(t *testing.T) {
 	t.Parallel()
-	m := metrics.New()
+	m := metrics.New(nil)
 	rec := record()
 	rec.RunID, rec.Owner.Tenant = "run-canary", "tenant-canary"
 	m.Created("wf")
@@ -218,7 +218,7 @@ func TestMetrics_NameNoRunNoNodeAndNoTenant(t *testing.T) {
 // OpenWOP host contract §10.3: values that tenants choose do not add unlimited series.
 func TestMetrics_BoundTheSeriesOfWorkflows(t *testing.T) {
 	t.Parallel()
-	m := metrics.New()
+	m := metrics.New(nil)
 	for i := range 1000 {
 		m.Created(fmt.Sprintf("wf-%d", i))
 		m.Called(fmt.Sprintf("p-%d", i), 0)
@@ -236,14 +236,14 @@ func TestMetrics_BoundTheSeriesOfWorkflows(t *testing.T) {
 
 func TestMetrics_AcceptTextThatIsNoUTF8(t *testing.T) {
 	t.Parallel()
-	m := metrics.New()
+	m := metrics.New(nil)
 	m.Created("wf-\xff")
 	require.Contains(t, values(all(t, m)["openwop_run_created_total"]), "wf-\uFFFD")
 }
 
 func TestAppended_IgnoresDamagedEvents(t *testing.T) {
 	t.Parallel()
-	m := metrics.New()
+	m := metrics.New(nil)
 	appendEvents(m, record(),
 		`{"type":"provider.usage","payload":{"provider":"mock","inputTokens":-5,"outputTokens":-1,"costEstimateUsd":-1}}`,
 		`{"type":"provider.usage","payload":[]}`, `{"type":"cap.breached","payload":7}`, `{"type":"interrupt.requested","payload":{}}`,
@@ -256,7 +256,7 @@ func TestAppended_IgnoresDamagedEvents(t *testing.T) {
 func TestCollectors_LeaveOutTheDepthOfAQueueThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(metrics.New().Collectors(func() int { return 0 }, func(context.Context) (runlog.Depth, error) { return runlog.Depth{}, errors.New("away") })...)
+	reg.MustRegister(metrics.New(nil).Collectors(func() int { return 0 }, func(context.Context) (runlog.Depth, error) { return runlog.Depth{}, errors.New("away") })...)
 	got, err := reg.Gather()
 	require.NoError(t, err, "the other metrics are there")
 	require.NotEmpty(t, got)
@@ -266,7 +266,7 @@ func TestCollectors_LeaveOutTheDepthOfAQueueThatDoesNotAnswer(t *testing.T) {
 }
 
 func BenchmarkAppended_NoopRun(b *testing.B) {
-	m := metrics.New()
+	m := metrics.New(nil)
 	st := runstate.New(record())
 	var events []wire.Event
 	for i, d := range []string{

@@ -45,7 +45,9 @@ func ParseRateFile(doc []byte, general []RateRule) (RateConfig, error) {
 	cfg.Rules = append(cfg.Rules, more...)
 	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
 		at := settings.Path("/tenants", name)
-		if !subject.Token(name) {
+		if name == "*" {
+			f.Wrong(at, "want the name of a tenant; limits for all tenants are in limits")
+		} else if !subject.Token(name) {
 			f.Wrong(at, "want the name of a tenant")
 		}
 		cfg.Tenants[name] = parseRates(f, at, file.Tenants[name])

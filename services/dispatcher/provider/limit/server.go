@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/internal/settings"
+	"waybill.dev/waybill/protocol/suggest"
 )
 
 // API is the interface that a server has.
@@ -170,12 +171,14 @@ func (s Server) checkAPI(f *settings.File, at, id string) {
 	vendor := vendorAPIs[id]
 	switch {
 	case !slices.Contains(apis, api):
-		f.Wrong(at+"/api", "%q: want one of %s; for another interface, use a gateway that has one of these", api, listAPIs())
+		f.Wrong(at+"/api", "%q: %swant one of %s; for another interface, use a gateway that has one of these", api, meantAPI(string(api)), listAPIs())
 		return
 	case vendor != nil && !slices.Contains(vendor, api):
 		f.Wrong(at+"/api", "%q: the provider %s has the interface %s; give this server another id", api, id, vendor[0])
 	case api == AzureOpenAI && s.Query["api-version"] == "":
 		f.Wrong(at+"/query", "missing: api-version, such as 2024-10-21")
+	case api == AzureOpenAI && !azureVersion.MatchString(s.Query["api-version"]):
+		f.Wrong(at+"/query/api-version", "want a date such as 2024-10-21 or 2024-10-21-preview, or v1, latest or preview")
 	}
 	if e := s.ReasoningEffort; e != "" && !slices.Contains(efforts[api], e) {
 		if efforts[api] == nil {
@@ -221,12 +224,37 @@ func (s Server) checkCloud(f *settings.File, at string, api API) {
 	}
 }
 
-func listAPIs() string {
-	var names []string
-	for _, a := range apis {
-		names = append(names, string(a))
+// azureVersion is the form of versions of Azure OpenAI.
+var azureVersion = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2}(-[a-z]+)?|v1|latest|preview)$`)
+
+// commonAPIs are the interfaces of products and vendors, which authors take for names of interfaces.
+var commonAPIs = map[string]API{
+	"openai": OpenAIChat, "ollama": OpenAIChat, "vllm": OpenAIChat, "lmstudio": OpenAIChat, "groq": OpenAIChat, "mistral": OpenAIChat, "chat": OpenAIChat,
+	"responses": OpenAIResponses, "claude": Anthropic, "google": Gemini, "azure": AzureOpenAI, "aws": Bedrock,
+}
+
+// meantAPI is the beginning of a message with a suggestion; empty if no interface is close.
+func meantAPI(name string) string {
+	meant := string(commonAPIs[strings.ToLower(name)])
+	if near := suggest.Names(name, apiNames(), 1); meant == "" && len(near) > 0 {
+		meant = near[0]
 	}
-	return strings.Join(names, ", ")
+	if meant == "" {
+		return ""
+	}
+	return "did you mean " + meant + "? "
+}
+
+func listAPIs() string {
+	return strings.Join(apiNames(), ", ")
+}
+
+func apiNames() []string {
+	out := make([]string, len(apis))
+	for i, a := range apis {
+		out[i] = string(a)
+	}
+	return out
 }
 
 // sameHeader returns another spelling of a header before this one: names of headers have no case.

@@ -228,7 +228,7 @@ func Parse(doc []byte, on Host) (*All, error) {
 	for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
 		at := settings.Path("/providers", id)
 		if id != anyProvider && !validID.MatchString(id) {
-			f.Wrong(at, "want lower-case letters, digits and dashes, beginning with a letter, 64 at most, or * for all others")
+			f.Wrong(at, "%swant lower-case letters, digits and dashes, beginning with a letter, 64 at most, or * for all others", lowered(id))
 		} else if id != anyProvider {
 			f.Named(at, id, on.Providers, "provider", "* is all others; an entry with baseUrl is a provider of its own")
 		}
@@ -284,4 +284,15 @@ func (a *All) For(id string) Settings {
 		return s
 	}
 	return a.byID[anyProvider]
+}
+
+// APIName returns the name of the interface of a provider's server.
+func (a *All) APIName(id string) string { return string(a.For(id).APIOf(id)) }
+
+// lowered is the beginning of a message about an id with capitals; empty if more is wrong with it.
+func lowered(id string) string {
+	if lower := strings.ToLower(id); lower != id && validID.MatchString(lower) {
+		return "did you mean " + lower + "? "
+	}
+	return ""
 }
