@@ -207,8 +207,9 @@ type Service struct {
 	fileNotes fileNotes
 }
 
-// holdResults is how long results of effects are kept while they cannot be recorded.
-const holdResults = 5 * time.Minute
+// holdResults is how long results of effects are kept while they cannot be recorded. Runs that were
+// handed back earlier would repeat their calls, again and again during a long outage.
+const holdResults = 24 * time.Hour
 
 // beginWindow is the period over which the begin delay is measured.
 const beginWindow = 200 * time.Millisecond
