@@ -128,7 +128,8 @@ func (r *rig) fails(b batch, i int) {
 		anthropic.Reply{Pieces: []string{"no"}, Refusal: &anthropic.Refusal{Category: one, Explanation: b.at("claude's no")}},
 		anthropic.Reply{Status: claudeStatuses[i%len(claudeStatuses)], Type: one, Message: b.at("claude's error"), RetryAfter: one, Header: headers},
 		anthropic.Reply{Pieces: cutAnywhere("half of "+b.at("claude's half"), 400), End: anthropic.EndError, Type: one, Message: b.at("claude's error")},
-		anthropic.Reply{Pieces: []string{"fine"}, StopReason: one, Model: one, ToolCalls: []anthropic.ToolCall{{Name: one, Input: mustJSON(map[string]string{"a": b.at("claude's argument")})}}})
+		anthropic.Reply{Pieces: []string{"fine"}, StopReason: one, Model: one, ToolCalls: []anthropic.ToolCall{{Name: one, Input: mustJSON(map[string]string{"a": b.at("claude's argument")})}}},
+		anthropic.Reply{Pieces: []string{"fine"}})
 	detail := map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": one, "metadata": map[string]string{"a": b.at("gemini's detail")}}
 	r.gemini.Enqueue(
 		gemini.Reply{FinishReason: "SAFETY", FinishMessage: b.at("gemini's no"), Harm: one},
@@ -139,7 +140,7 @@ func (r *rig) fails(b batch, i int) {
 	r.collect()
 	shown := r.run(map[string]any{"workflowId": "fail", "inputs": map[string]any{"text": "x"}})
 	asked := r.collect()
-	require.Len(r.t, asked["anthropic"], 4, b.name)
+	require.Len(r.t, asked["anthropic"], 5, "%s: a call of a tool is no answer", b.name)
 	require.Len(r.t, asked["gemini"], 4, b.name)
 	require.Zero(r.t, r.tools.Left(), "%s: a tool was never called", b.name)
 	require.Zero(r.t, r.desk.Left(), "%s: the agent was never asked", b.name)

@@ -162,8 +162,8 @@ type Result struct {
 	Corrected bool
 	// Thought means that the server sent thinking apart from the text, requested or not.
 	Thought bool
-	// Interim means that the model called a tool that it was not offered, or that its server paused it: its Text
-	// only precedes what the tool returns.
+	// Interim means that the model called a tool that it was not offered: its Text only precedes what the
+	// tool returns.
 	Interim bool
 	Stop    StopClass
 	// RawStop is the provider's own stop reason.

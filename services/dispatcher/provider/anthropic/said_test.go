@@ -65,13 +65,6 @@ func TestStop_OfAFailureIsAnError(t *testing.T) {
 	}
 }
 
-// A pause of the server is no end of an answer.
-func TestStop_OfAPauseIsInterim(t *testing.T) {
-	t.Parallel()
-	res, _ := newRig(t, nil).call(t, ask(), stream(evStart, evText, evA, evShut, strings.Replace(evEnd, "end_turn", "pause_turn", 1), evStop))
-	require.True(t, res.Interim)
-}
-
 // A usage without a count of the prompt or the answer is unknown, not 0.
 func TestUsage_WithoutCountsIsUnknown(t *testing.T) {
 	t.Parallel()

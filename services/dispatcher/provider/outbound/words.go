@@ -58,11 +58,11 @@ func IsProgress(word string) bool {
 	}, word)
 }
 
-// IsUnfinishedTurn reports whether a finish reason, a Word, means that the model waits for a tool: it called one
-// that it was not offered, or its server paused. What it said before is not its answer.
+// IsUnfinishedTurn reports whether a finish reason, a Word, means that the model called a tool that it was not
+// offered. What it said before is not its answer.
 func IsUnfinishedTurn(word string) bool {
 	return slices.Contains([]string{
-		"pauseturn", "malformedfunctioncall", "malformedtoolcall", "unexpectedtoolcall", "toomanytoolcalls",
+		"malformedfunctioncall", "malformedtoolcall", "unexpectedtoolcall", "toomanytoolcalls",
 	}, word)
 }
 
