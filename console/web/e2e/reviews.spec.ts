@@ -130,15 +130,12 @@ test("a question that a colleague has claimed in the meantime shows who has it, 
     await page.goto(`${host.console}inbox?workflow=race`);
     const assignee = page.getByRole("region", { name: "Assignee" });
     await expect(assignee).toContainText("Not assigned");
-    let show = () => {};
-    const shown = new Promise<void>((resolve) => (show = resolve));
-    await page.route("**/v1/interrupts**", (route) => shown.then(() => route.continue())); // the page does not hear of it before the click
+    const refused = page.waitForResponse((r) => r.url().endsWith("/assignee"));
+    await page.route("**/v1/interrupts**", (route) => refused.then(() => route.continue())); // it does not hear of the claim before
     const claimed = await host.call("POST", `/v1/runs/${run}/interrupts/gate/assignee`, {}, { Authorization: `Bearer ${colleague}` });
     expect(claimed.status).toBe(200);
-    const refused = page.waitForResponse((r) => r.url().endsWith("/assignee"));
     await assignee.getByRole("button", { name: "Claim" }).click();
     expect((await refused).status()).toBe(409);
-    show();
     await expect(page.getByRole("alert")).toContainText("ben has claimed this question in the meantime. Choose another question, or take this one over.");
     await expect(assignee).toContainText("Assigned to ben");
     await expectAccessibleEverywhere(page);
