@@ -172,7 +172,7 @@ func put(t *testing.T, m protoreflect.Message, f protoreflect.FieldDescriptor, v
 
 // Values that differ between two calls: generated ids and times, and what other tests add to the log.
 var (
-	madeUp   = []string{"runId", "webhookId", "annotationId", "secret", "secretFingerprint", "previousSecretFingerprint", "eventsUrl", "statusUrl", "id", "seq", "hash", "entries", "sequence", "sourceRunId", "nextCursor", "checkedAt", "sha256", "end", "bytes", "applied", "behind"}
+	madeUp   = []string{"runId", "webhookId", "annotationId", "secret", "secretFingerprint", "previousSecretFingerprint", "eventsUrl", "statusUrl", "id", "seq", "hash", "entries", "sequence", "sourceRunId", "nextCursor", "checkedAt", "sha256", "end", "bytes", "applied", "behind", "taken", "waiting"}
 	instants = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|run_[0-9a-z]{26}|int_[0-9a-f]{32}`)
 )
 

@@ -7,7 +7,7 @@ import { shots } from "./shots";
 const folder = fileURLToPath(new URL("../pictures/", import.meta.url));
 
 test("C13 every page opens below a path, and asks for nothing outside it", async ({ page, host, faults }) => {
-  test.setTimeout(240_000);
+  test.setTimeout(480_000);
   const outside: string[] = [];
   const missing: string[] = [];
   watch(page, faults);
